@@ -1,0 +1,36 @@
+"""DRIFT: good classifiers from few or noisy labels, by differentiable self-training.
+
+- `drift.Game`: the algorithm around any torch module, for a loop of your own
+- `drift.DriftClassifier`: scikit-learn's contract; `y == -1` is unlabelled
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
+    from drift.estimator import DriftClassifier
+
+__version__ = "0.1.0"
+
+# Imported when first used, so that `drift --help` need not wait for torch.
+_HOME = {
+    "Game": "drift.core",
+    "HardStrategy": "drift.core",
+    "Response": "drift.core",
+    "SoftStrategy": "drift.core",
+    "Strategy": "drift.core",
+    "DriftClassifier": "drift.estimator",
+}
+
+__all__ = ["DriftClassifier", "Game", "HardStrategy", "Response", "SoftStrategy", "Strategy", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'drift' has no attribute {name!r}; it has {', '.join(sorted(_HOME))}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,57 @@
+"""How a game stands: the two terms of its gradient, the angle between them, and what the teacher says."""
+
+import math
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor, nn
+
+from drift.core.labels import log_class_mass
+from drift.core.teacher import Gradients
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """One look at the game. Over stacked trials, norms are of all trials together and shares are means."""
+
+    leader_norm: float  # ‖∂L/∂θS‖ with the follower's answer held fixed
+    interaction_norm: float  # ‖(1 - α) ∂L/∂θT‖
+    angle: float | None  # degrees between the two; None where one is zero
+    mean_omega: float
+    class_mass: list[float]  # f_j as a share of Σ f_j: the teacher's sharpened predictions, before balancing
+    flips: int | None  # pseudo-labels of the probe changed since the last look; None at the first
+    probe_size: int
+
+    def as_dict(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def stamp(interaction: Gradients) -> tuple[int | None, ...]:
+    """Changes when a merged gradient is cleared or written to, as clipping does."""
+    return tuple(None if parameter.grad is None else parameter.grad._version for parameter, _ in interaction)
+
+
+@torch.no_grad()
+def terms(student: nn.Module, interaction: Gradients, scale: float) -> tuple[float, float, float | None]:
+    """Take the merged gradient apart again: leader = student.grad - (1 - α) ∂L/∂θT. Both norms, and the angle."""
+    follower_of = {id(parameter): gradient for parameter, gradient in interaction}
+    leader2 = follower2 = dot = 0.0
+    for parameter in student.parameters():
+        if parameter.grad is None:
+            continue
+        leader = parameter.grad.double()
+        if (gradient := follower_of.get(id(parameter))) is not None:
+            follower = gradient.double() * scale
+            leader = leader - follower
+            follower2 += float(follower.square().sum())
+            dot += float((leader * follower).sum())
+        leader2 += float(leader.square().sum())
+    norms = math.sqrt(leader2) * math.sqrt(follower2)
+    angle = math.degrees(math.acos(max(-1.0, min(1.0, dot / norms)))) if norms else None
+    return math.sqrt(leader2), math.sqrt(follower2), angle
+
+
+def mass_shares(log_p: Tensor, tau: float) -> list[float]:
+    """f_j / Σ f_j, the mean over trials if there are any. log_p: `(..., N, C)`."""
+    shares = torch.softmax(log_class_mass(log_p / tau), dim=-1)
+    return [float(share) for share in shares.flatten(0, -2).mean(0)]

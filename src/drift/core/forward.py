@@ -1,0 +1,62 @@
+"""From a module and its inputs to log-probabilities, with the checks that make a wrong use speak plainly."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from drift.errors import LabelError, ShapeError
+
+Inputs = Any
+"""What a module is called with: a tensor, a tuple of positional arguments, or a mapping of keyword arguments."""
+
+
+def log_probabilities(module: nn.Module, inputs: Inputs, *, stacked: bool = False) -> Tensor:
+    """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. In float32 at least."""
+    if isinstance(inputs, Mapping):
+        output = module(**inputs)
+    elif isinstance(inputs, (tuple, list)):
+        output = module(*inputs)
+    else:
+        output = module(inputs)
+    logits = _checked_logits(getattr(output, "logits", output), module, stacked)
+    # Half precision overflows in log p / τ; the sums over the batch want float32 too.
+    return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
+    name = type(module).__name__
+    if not isinstance(logits, Tensor):
+        raise ShapeError(
+            f"{name} returned {type(logits).__name__}; return a tensor of logits, or an object with .logits"
+        )
+    dims = 3 if stacked else 2
+    if logits.dim() != dims:
+        hint = "flatten it to one row an example (for tokens: a row a real token)"
+        if logits.dim() == 3:
+            hint += ", or pass stacked=True if the first dimension is independent trials"
+        raise ShapeError(f"{name} returned logits of shape {tuple(logits.shape)}, {dims} dimensions are needed; {hint}")
+    rows, classes = logits.shape[-2:]
+    if classes < 2:
+        raise ShapeError(
+            f"{name} returned logits for {classes} class; log C = 0 leaves no weights: use at least 2 classes"
+        )
+    if rows == 0:
+        raise ShapeError(f"{name} was given an empty batch; skip it, or pass None for no unlabelled data")
+    return logits
+
+
+def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
+    """Class indices that fit the predictions they are compared with, as int64."""
+    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex():
+        kind = str(y.dtype) if isinstance(y, Tensor) else type(y).__name__
+        raise LabelError(f"labels are {kind}; give a tensor of class indices, torch.int64")
+    if y.shape != log_q.shape[:-1]:
+        raise ShapeError(f"labels have shape {tuple(y.shape)}, predictions {tuple(log_q.shape)}; give one label a row")
+    classes = log_q.shape[-1]
+    low, high = (int(bound) for bound in y.aminmax())
+    if low < 0 or high >= classes:
+        seen = low if low < 0 else high
+        raise LabelError(f"label {seen} is outside 0..{classes - 1}; fix it, or pass the row as unlabeled")
+    return y.long()

@@ -1,0 +1,296 @@
+"""The Stackelberg game of student and teacher (Eqs. 3, 4 and 9, Algorithm 1), around any module that returns logits."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
+from drift.core.forward import Inputs, check_labels, log_probabilities
+from drift.core.labels import hard_labels
+from drift.core.losses import supervised_loss
+from drift.core.strategy import Response, SoftStrategy, Strategy
+from drift.core.teacher import Follower, Gradients, add_interaction, copy_of
+from drift.errors import ConfigError, ShapeError, StateError
+
+Coupling = Literal["differentiable", "detached"]
+PseudoLabel = Literal["unlabeled", "all"]
+TeacherMode = Literal["eval", "train"]
+Player = Literal["student", "teacher"]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the last loss was made of; detached. A stacked game has a leading dimension of trials everywhere."""
+
+    supervised: Tensor | None  # (), L_sup
+    self_trained: Tensor | None  # (), mean ℓ_S, before `unlabeled_weight`
+    log_p: Tensor | None  # (N, C), the teacher's log-probabilities
+    log_y: Tensor | None  # (N, C), log ỹ
+    omega: Tensor | None  # (N,), ω
+
+
+class Game:
+    """Play differentiable self-training: the student leads, the teacher follows as its moving average.
+
+        min over θS of  L = L_sup(θS) + λ mean ℓ_S(x, F(θT(θS)), θS),   θT(θS) = α θT_prev + (1 - α) θS
+
+    One step of Algorithm 1, with any optimiser over the student's parameters:
+
+        loss = game.loss(unlabeled=x_u, labeled=(x_l, y_l))   # semi-supervised, Eq. 3
+        game.backward(loss)                                   # student.grad = leader + (1 - α) interaction, Eq. 4
+        optimizer.step(); optimizer.zero_grad()
+        game.follow()                                         # θT <- α θT + (1 - α) θS, Eq. 2
+
+    Leave `labeled` out for the weakly supervised form (Eq. 9): pseudo-labels on everything, no supervised term. Leave
+    `unlabeled` out for plain supervised learning or, with `pseudo_label="all"`, for self-distillation.
+
+    student: any module whose call returns logits `(N, C)`, or an object with `.logits`.
+    alpha: weight of the old teacher in the average; α in the paper.
+    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights: see `SoftStrategy`.
+    strategy: another follower's strategy in place of the one those six describe.
+    coupling: "differentiable" anticipates the teacher; "detached" is conventional self-training.
+    pseudo_label: which rows get pseudo-labels: "unlabeled" as in Eq. 4, or "all", B_u ∪ B_l, as in Algorithm 1.
+    unlabeled_weight: λ, 1 in the paper.
+    teacher: a second module like the student, when a copy will not do (wrapped or sharded models).
+    teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
+    stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
+    """
+
+    def __init__(
+        self,
+        student: nn.Module,
+        *,
+        alpha: float = 0.9,
+        tau: float = 0.5,
+        class_mass: bool = True,
+        prior: Sequence[float] | None = None,
+        reweight: bool = True,
+        differentiate_labels: bool = True,
+        differentiate_weights: bool = True,
+        strategy: Strategy | None = None,
+        coupling: Coupling = "differentiable",
+        pseudo_label: PseudoLabel = "unlabeled",
+        unlabeled_weight: float = 1.0,
+        teacher: nn.Module | None = None,
+        teacher_mode: TeacherMode = "eval",
+        stacked: bool = False,
+    ) -> None:
+        described = SoftStrategy(tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights)
+        if strategy is not None and described != SoftStrategy():
+            raise ConfigError(
+                "strategy is given and so are settings it replaces (tau, class_mass, ...); set them there"
+            )
+        _check_choice("coupling", coupling, Coupling)
+        _check_choice("pseudo_label", pseudo_label, PseudoLabel)
+        _check_choice("teacher_mode", teacher_mode, TeacherMode)
+        if not (unlabeled_weight >= 0 and math.isfinite(unlabeled_weight)):
+            raise ConfigError(f"unlabeled_weight={unlabeled_weight!r}: give a weight of 0 or more; the paper uses 1")
+
+        self.student = student
+        self.teacher = copy_of(student) if teacher is None else teacher
+        self.teacher.train(teacher_mode == "train")
+        self.alpha = alpha
+        self.strategy: Strategy = strategy or described
+        self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
+        self.unlabeled_weight, self.stacked = unlabeled_weight, stacked
+        self.steps = 0
+        self.probe: Inputs = None
+        self.last: Parts | None = None
+
+        self._follower = Follower(self.teacher, student)
+        self._classes: int | None = None
+        self._owed = False  # a backward has reached, or will reach, the teacher, and was not merged yet
+        self._interaction: Gradients = []
+        self._stamp: tuple[int | None, ...] | None = None
+        self._log_p: Tensor | None = None
+        self._last_inputs: tuple[Inputs, ...] = ()
+        self._probe_labels: Tensor | None = None
+
+    @property
+    def alpha(self) -> float:
+        """Weight of the old teacher, in [0, 1]; may be changed between steps."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        if not 0.0 <= value <= 1.0:
+            raise ConfigError(
+                f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99"
+            )
+        self._alpha = float(value)
+
+    @property
+    def couples(self) -> bool:
+        """Whether the interaction term can be other than zero."""
+        return self.coupling == "differentiable" and self.alpha < 1.0 and self.strategy.differentiable
+
+    def loss(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Tensor:
+        """The student's loss L on one batch (Eq. 3; Eq. 9 without `labeled`), a scalar; its parts are in `last`.
+
+        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`.
+        """
+        if unlabeled is None and labeled is None:
+            raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
+        self._interaction, self._stamp = [], None
+        supervised = self_trained = None
+        anticipated: list[tuple[Inputs, Tensor]] = []  # what gets a pseudo-label, and log f(x, θS) on it
+        if labeled is not None:
+            x_l, y = labeled
+            log_q = self._log_f(self.student, x_l)
+            supervised = supervised_loss(log_q, check_labels(y, log_q)).mean(-1)
+            if self.pseudo_label == "all":
+                anticipated.append((x_l, log_q))
+        if unlabeled is not None:
+            anticipated.append((unlabeled, self._log_f(self.student, unlabeled)))
+        self.last = Parts(None if supervised is None else supervised.detach(), None, None, None, None)
+        if anticipated:
+            response = self.respond(*(x for x, _ in anticipated))
+            log_q = torch.cat([log_q for _, log_q in anticipated], dim=-2)
+            self_trained = self.strategy.loss(response, log_q).mean(-1)
+            self.last = Parts(
+                self.last.supervised,
+                self_trained.detach(),
+                self._log_p,
+                response.log_y.detach(),
+                response.omega.detach(),
+            )
+        terms = [supervised] if supervised is not None else []
+        if self_trained is not None:
+            terms.append(self.unlabeled_weight * self_trained)
+        return torch.stack(terms).sum()
+
+    def respond(self, *inputs: Inputs) -> Response:
+        """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
+
+        For losses of your own: build them on the response, then call `backward` on the result as usual.
+        """
+        couples = self.couples
+        self._follower.require_gradients(couples)
+        with torch.set_grad_enabled(couples and torch.is_grad_enabled()):
+            with self._own_buffers():
+                log_p = torch.cat([self._log_f(self.teacher, x) for x in inputs], dim=-2)
+            response = self.strategy.respond(log_p)
+            self._owed |= torch.is_grad_enabled()
+        self._last_inputs, self._log_p = inputs, log_p.detach()
+        return response
+
+    def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
+        """Fill student.grad with the Stackelberg gradient (Eq. 4): leader + (1 - α) ∂L/∂θT.
+
+        backward: what to call in place of `loss.backward()`, such as `accelerator.backward`.
+        merge: with gradient accumulation under a wrapper that reduces gradients, pass False for all but the last
+            micro-batch: the two terms are merged once an optimiser step, after reductions and before clipping.
+        """
+        if backward is None:
+            torch.autograd.backward(loss)
+        else:
+            backward(loss)
+        if merge:
+            self._interaction = self._follower.take_gradients()
+            add_interaction(self._interaction, 1.0 - self.alpha)
+            self._stamp, self._owed = stamp(self._interaction), False
+
+    def follow(self) -> None:
+        """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
+        if self._owed:
+            raise StateError(
+                "follow() before the teacher's gradient was merged: call game.backward(loss), not loss.backward(),"
+                " else this is plain self-training (for that, say coupling='detached')"
+            )
+        self._follower.follow(self.alpha)
+        self.steps += 1
+
+    def reset(self) -> None:
+        """Start the game from the student as it is now: θT <- θS = θinit."""
+        self._follower.reset()
+        self.steps, self._probe_labels = 0, None
+
+    @torch.no_grad()
+    def predict_proba(self, inputs: Inputs, *, by: Player = "student") -> Tensor:
+        """Class probabilities `(N, C)` in evaluation mode, by the student unless asked otherwise."""
+        _check_choice("by", by, Player)
+        module = self.student if by == "student" else self.teacher
+        was_training = module.training
+        module.eval()
+        try:
+            return self._log_f(module, inputs).exp()
+        finally:
+            module.train(was_training)
+
+    def diagnostics(self) -> Diagnostics:
+        """How the game stands, measured now: call it after `backward`, before gradients are clipped or cleared.
+
+        Flips are counted on `game.probe`, the inputs of the first call unless you set them, since the call before.
+        """
+        if self.last is None or self.last.log_p is None or self.last.omega is None:
+            raise StateError("diagnostics() before any loss with pseudo-labels; call loss() and backward() first")
+        if self._stamp is None or self._stamp != stamp(self._interaction):
+            raise StateError(
+                "diagnostics() needs the gradients as backward() left them; call it before clipping or zero_grad()"
+            )
+        if self.probe is None:
+            self.probe = self._last_inputs[-1]
+        with torch.no_grad(), self._own_buffers():
+            labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
+        before, self._probe_labels = self._probe_labels, labels
+        leader_norm, interaction_norm, angle = terms(self.student, self._interaction, 1.0 - self.alpha)
+        return Diagnostics(
+            leader_norm=leader_norm,
+            interaction_norm=interaction_norm,
+            angle=angle,
+            mean_omega=float(self.last.omega.mean()),
+            class_mass=mass_shares(self.last.log_p, getattr(self.strategy, "tau", 1.0)),
+            flips=None if before is None or before.shape != labels.shape else int((before != labels).sum()),
+            probe_size=labels.numel(),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything `load_state_dict` needs to go on exactly; the student and the optimiser save themselves."""
+        return {
+            "teacher": self._follower.state(),
+            "alpha": self.alpha,
+            "steps": self.steps,
+            "probe_labels": self._probe_labels,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore what `state_dict` gave, onto a game over the same architecture."""
+        missing = {"teacher", "alpha", "steps", "probe_labels"} - set(state)
+        if missing:
+            raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")
+        self._follower.load_state(state["teacher"])
+        self.alpha, self.steps, self._probe_labels = state["alpha"], state["steps"], state["probe_labels"]
+        self._owed, self._interaction, self._stamp = False, [], None
+
+    def _log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:
+        log_p = log_probabilities(module, inputs, stacked=self.stacked)
+        classes = log_p.shape[-1]
+        if self._classes not in (None, classes):
+            raise ShapeError(
+                f"logits have {classes} classes, earlier ones had {self._classes}; keep the class set fixed"
+            )
+        self._classes = classes
+        return log_p
+
+    @contextmanager
+    def _own_buffers(self) -> Iterator[None]:
+        """Undo what a teacher in training mode does to its buffers: they are the average of the student's, no more."""
+        if not self.teacher.training:
+            yield
+            return
+        saved = [(buffer, buffer.clone()) for buffer in self.teacher.buffers()]
+        try:
+            yield
+        finally:
+            for buffer, value in saved:
+                buffer.data.copy_(value)  # .data: autograd must not count this as a change to what backward needs
+
+
+def _check_choice(name: str, value: object, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, get_args(choices)))}")

@@ -1,0 +1,54 @@
+"""Pseudo-labels and sample weights: the two parts of the follower's strategy (Eqs. 5, 6 and 7).
+
+Everything is computed from log-probabilities and stays there: probabilities of 1e-300 are ordinary numbers, and no
+epsilon is needed. Shapes: `(..., N, C)` for N examples and C classes; leading dimensions are independent trials, and
+sums over "the batch" run over N alone.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def log_class_mass(z: Tensor) -> Tensor:
+    """How much of each class the batch holds: log f_j = log Σ_x p_j(x)^(1/τ).
+
+    z: log p / τ, `(..., N, C)`. Returns `(..., 1, C)`. A class that no row can be (every z is -inf) gets log f = log N
+    instead of -inf, so that 0/0 in Eq. 6 reads as a label of 0, with no NaN in the gradient.
+    """
+    impossible = (z == -math.inf).all(dim=-2, keepdim=True)
+    return torch.logsumexp(z.masked_fill(impossible, 0.0), dim=-2, keepdim=True)
+
+
+def log_soft_labels(log_p: Tensor, tau: float, *, class_mass: bool = True, log_prior: Tensor | None = None) -> Tensor:
+    """Sharpen the teacher's prediction and balance it by class mass (Eq. 6), in log space.
+
+    ỹ_j ∝ p_j^(1/τ) π_j / f_j. The paper has π uniform, which drops out; without class mass f and π are left out.
+
+    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant.
+    Returns log ỹ, `(..., N, C)`.
+    """
+    z = log_p / tau
+    if class_mass:
+        z = z - log_class_mass(z)
+        if log_prior is not None:
+            z = z + log_prior
+    return torch.log_softmax(z, dim=-1)
+
+
+def hard_labels(log_p: Tensor) -> Tensor:
+    """The most likely class (Eq. 5): argmax_j p_j. `(..., N, C)` to `(..., N)`; ties go to the first class."""
+    return log_p.argmax(dim=-1)
+
+
+def sample_weight(log_y: Tensor) -> Tensor:
+    """Trust a pseudo-label by how sure it is (Eq. 7): ω = 1 - H(ỹ) / log C, in [0, 1].
+
+    log_y: `(..., N, C)`, normalised. Returns `(..., N)`.
+    """
+    C = log_y.shape[-1]
+    y = log_y.exp()
+    plogp = y * torch.where(y > 0, log_y, 0.0)  # 0 log 0 = 0, with a gradient of 0
+    # The clamp only removes rounding: H can exceed log C by an ulp at the uniform label, where its gradient is 0.
+    return (1.0 + plogp.sum(dim=-1) / math.log(C)).clamp(0.0, 1.0)

@@ -1,0 +1,116 @@
+"""The follower's strategy F(θT) = [ỹ(θT), ω(θT)]: what the teacher answers, and what the student makes of it.
+
+`SoftStrategy` is the paper's, with the switches of its ablation. To add a part of your own, subclass `Strategy`: answer
+with a `Response` of yours from `respond`, and use it in `loss`.
+"""
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from drift.core.labels import hard_labels, log_soft_labels, sample_weight
+from drift.core.losses import student_loss
+from drift.errors import ConfigError, ShapeError
+
+
+@dataclass(frozen=True)
+class Response:
+    """The follower's move on a batch: log ỹ `(..., N, C)` and ω `(..., N)`."""
+
+    log_y: Tensor
+    omega: Tensor
+
+
+class Strategy(ABC):
+    """How the follower answers. Subclass it to change the answer; the game does the rest."""
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether the answer depends smoothly on the teacher. If not, the game spares the teacher's backward."""
+        return True
+
+    @abstractmethod
+    def respond(self, log_p: Tensor) -> Response:
+        """Answer the teacher's log-probabilities `(..., N, C)`, with the gradients the student may anticipate."""
+
+    def loss(self, response: Response, log_q: Tensor) -> Tensor:
+        """The student's loss on each example (Eq. 8). log_q: `(..., N, C)`; returns `(..., N)`."""
+        return student_loss(response.log_y, response.omega, log_q)
+
+
+@dataclass(frozen=True)
+class SoftStrategy(Strategy):
+    """Soft pseudo-labels and entropy weights (Eqs. 6 and 7), each differentiated or not.
+
+    Six distinct cases, as the paper's ablation footnote has them:
+
+        reweight  differentiate_labels  differentiate_weights
+        True      True / False          True / False           DRIFT, w/o DrPL, w/o DrW, neither
+        False     True / False          (means nothing)        w/o SR, and that without DrPL
+
+    tau: temperature; below 1 sharpens.
+    class_mass: divide by the batch's class masses f_j, which pulls the labels of a batch towards `prior`.
+    prior: class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
+    """
+
+    tau: float = 0.5
+    class_mass: bool = True
+    prior: Sequence[float] | None = None
+    reweight: bool = True
+    differentiate_labels: bool = True
+    differentiate_weights: bool = True
+
+    def __post_init__(self) -> None:
+        if not (self.tau > 0 and math.isfinite(self.tau)):
+            raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
+        if self.prior is not None:
+            if not self.class_mass:
+                raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")
+            object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
+            if not all(share > 0 and math.isfinite(share) for share in self.prior or ()):
+                raise ConfigError(f"prior={self.prior}: every class needs a positive share")
+
+    @property
+    def differentiable(self) -> bool:
+        return self.differentiate_labels or (self.reweight and self.differentiate_weights)
+
+    def respond(self, log_p: Tensor) -> Response:
+        if self.class_mass and log_p.shape[-2] == 1:
+            warnings.warn(
+                "a batch of one with class mass has uniform labels and teaches nothing; use more rows", stacklevel=2
+            )
+        log_y = log_soft_labels(log_p, self.tau, class_mass=self.class_mass, log_prior=self._log_prior(log_p))
+        # From the labels as they are, so that DrW survives without DrPL.
+        omega = sample_weight(log_y) if self.reweight else torch.ones_like(log_y[..., 0])
+        if not self.differentiate_weights:
+            omega = omega.detach()
+        if not self.differentiate_labels:
+            log_y = log_y.detach()
+        return Response(log_y, omega)
+
+    def _log_prior(self, log_p: Tensor) -> Tensor | None:
+        if self.prior is None:
+            return None
+        if len(self.prior) != log_p.shape[-1]:
+            raise ShapeError(
+                f"prior has {len(self.prior)} classes but the logits have {log_p.shape[-1]}; give one share a class"
+            )
+        return log_p.new_tensor(self.prior).log()
+
+
+@dataclass(frozen=True)
+class HardStrategy(Strategy):
+    """Conventional hard pseudo-labels (Eq. 5), every example counted fully. Not differentiable."""
+
+    @property
+    def differentiable(self) -> bool:
+        return False
+
+    def respond(self, log_p: Tensor) -> Response:
+        log_y = torch.full_like(log_p, -math.inf).scatter_(-1, hard_labels(log_p).unsqueeze(-1), 0.0)
+        return Response(log_y, torch.ones_like(log_p[..., 0]))

@@ -1,0 +1,140 @@
+"""The teacher: a second module whose parameters are a moving average of the student's (Eq. 2).
+
+The follower is closed-form, so dθT/dθS = 1 - α, and the interaction term of the Stackelberg gradient (Eq. 4) is one
+ordinary backward through the teacher, scaled. `Follower` pairs the two modules' tensors once and does that arithmetic.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from drift.errors import ConfigError, StateError
+
+T = TypeVar("T", bound=Tensor)
+Gradients = list[tuple[nn.Parameter, Tensor]]
+"""∂L/∂θT, each beside the student's parameter it belongs to."""
+
+
+def copy_of(student: nn.Module) -> nn.Module:
+    """A teacher with the student's weights and no storage in common. A compiled student gives a compiled teacher."""
+    try:
+        teacher = copy.deepcopy(student)
+    except Exception as error:
+        raise ConfigError(
+            f"the student ({type(student).__name__}) cannot be copied: {error}; pass teacher=, a second module like it"
+        ) from error
+    teacher.zero_grad(set_to_none=True)
+    return teacher
+
+
+class Follower:
+    """The teacher beside its student: who is whose average, and how gradients come back.
+
+    Tied parameters are one pair; frozen ones stay equal; floating buffers (BatchNorm statistics) follow the average too
+    and the others are copied.
+    """
+
+    def __init__(self, teacher: nn.Module, student: nn.Module) -> None:
+        self.teacher, self.student = teacher, student
+        self._params = _paired("parameter", student.named_parameters(), teacher.named_parameters())
+        self._has_buffers = bool(self._buffers())
+        if any(isinstance(s, UninitializedParameter) for s, _ in self._params.values()):
+            raise ConfigError("the student has lazy parameters without a shape; run one batch through it first")
+        if not any(s.requires_grad for s, _ in self._params.values()):
+            raise ConfigError(f"the student ({type(student).__name__}) has no trainable parameter; unfreeze some")
+
+    def _buffers(self) -> dict[str, tuple[Tensor, Tensor]]:
+        # Looked up anew each time: `module.to(...)` replaces buffers, where it keeps parameters.
+        return _paired("buffer", self.student.named_buffers(), self.teacher.named_buffers())
+
+    def require_gradients(self, wanted: bool) -> None:
+        """Let the teacher's parameters collect gradients where the student's do, if wanted at all."""
+        for student, teacher in self._params.values():
+            if teacher.requires_grad != (wanted and student.requires_grad):
+                teacher.requires_grad_(wanted and student.requires_grad)
+
+    @torch.no_grad()
+    def follow(self, alpha: float) -> None:
+        """Move the follower: θT <- α θT + (1 - α) θS, in place."""
+        averaged: list[tuple[Tensor, Tensor]] = list(self._params.values())
+        for student, teacher in self._buffers().values() if self._has_buffers else ():
+            if student.is_floating_point():
+                averaged.append((student, teacher))
+            else:
+                teacher.copy_(student)
+        # lerp, not two products: equal tensors stay equal to the bit, and α = 0 and α = 1 are exact.
+        torch._foreach_lerp_([t for _, t in averaged], [s for s, _ in averaged], 1.0 - alpha)
+
+    @torch.no_grad()
+    def reset(self) -> None:
+        """Start over from the student: θT <- θS."""
+        for student, teacher in (*self._params.values(), *self._buffers().values()):
+            teacher.copy_(student)
+
+    def take_gradients(self) -> Gradients:
+        """Remove ∂L/∂θT from the teacher and hand it over."""
+        taken = []
+        for student, teacher in self._params.values():
+            if teacher.grad is not None:
+                taken.append((student, teacher.grad))
+                teacher.grad = None
+        return taken
+
+    def state(self) -> dict[str, Tensor]:
+        """Every parameter and buffer of the teacher by name, buffers that modules do not save themselves included."""
+        return {name: t.detach().clone() for name, (_, t) in {**self._params, **self._buffers()}.items()}
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what `state` gave; refuses another architecture's."""
+        own = {**self._params, **self._buffers()}
+        _check_names("the saved teacher's tensors", own, state)
+        for name, (_, teacher) in own.items():
+            if teacher.shape != state[name].shape:
+                raise StateError(
+                    f"the saved teacher's {name} has shape {tuple(state[name].shape)}, this one {tuple(teacher.shape)};"
+                    " build the same architecture first"
+                )
+            teacher.copy_(state[name])
+
+
+@torch.no_grad()
+def add_interaction(gradients: Gradients, scale: float) -> None:
+    """Complete the Stackelberg gradient (Eq. 4): student.grad <- student.grad + (1 - α) ∂L/∂θT, in place."""
+    leaders, interactions = [], []
+    for student, gradient in gradients:
+        if student.grad is None:  # reached through the teacher only
+            student.grad = gradient * scale
+        else:
+            leaders.append(student.grad)
+            interactions.append(gradient)
+    if leaders:
+        torch._foreach_add_(leaders, interactions, alpha=scale)
+
+
+def _paired(kind: str, student: Iterable[tuple[str, T]], teacher: Iterable[tuple[str, T]]) -> dict[str, tuple[T, T]]:
+    of_student = {_plain(name): tensor for name, tensor in student}
+    of_teacher = {_plain(name): tensor for name, tensor in teacher}
+    _check_names(f"the teacher's {kind}s", of_student, of_teacher)
+    for name, tensor in of_student.items():
+        if tensor is of_teacher[name]:
+            raise ConfigError(f"teacher and student share the {kind} {name}; give the teacher tensors of its own")
+    return {name: (tensor, of_teacher[name]) for name, tensor in of_student.items()}
+
+
+def _plain(name: str) -> str:
+    """A name without what torch.compile and data-parallel wrappers add to it."""
+    return ".".join(part for part in name.removeprefix("module.").split(".") if part != "_orig_mod")
+
+
+def _check_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
+    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+    if missing or unknown:
+        raise StateError(
+            f"{what} do not match the student's: missing {missing[:3]}, unknown {unknown[:3]} (at most three of each"
+            " are named); build the same architecture first"
+        )

@@ -1,0 +1,104 @@
+"""The paper's warm-up (section TwoMoon, figures 1 and 2): Self-training beside DRIFT on two moons.
+
+A two-layer network of 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. The two
+methods differ in the coupling alone: same data, same start, same batches. All trials of a configuration train at once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from drift.core import Game
+from drift.core.game import Coupling
+from drift.data.batches import epoch_batches
+from drift.data.moons import two_moons
+from drift.models.mlp import mlp
+from drift.models.stacked import Stacked
+from drift.training.loop import Batch, initialize, self_train
+from drift.training.seeding import seeded
+
+METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "differentiable"}
+
+
+@dataclass(frozen=True)
+class MoonsConfig:
+    """The paper's settings; it names no noise and no batch size: docs/results/two-moons.md says why these."""
+
+    noise: float = 0.1
+    batch_size: int = 50
+    hidden: int = 50
+    initial_epochs: int = 50
+    epochs: int = 150
+    learning_rate: float = 0.01
+    alpha: float = 0.5
+    tau: float = 0.5
+
+
+@dataclass
+class Trials:
+    """What one method did: test accuracy `(trials, epochs + 1)`, epoch 0 being θinit, and students kept on the way."""
+
+    accuracy: np.ndarray
+    students: dict[int, Stacked] = field(default_factory=dict)
+
+
+def run(
+    config: MoonsConfig,
+    seeds: Sequence[int],
+    coupling: Coupling,
+    *,
+    keep: Sequence[int] = (),
+    tick: Callable[[], None] = lambda: None,
+) -> Trials:
+    """Train one trial a seed, all at once. keep: epochs whose students are kept; tick: called after every epoch."""
+    data = [two_moons(seed=seed, noise=config.noise) for seed in seeds]
+    x_l, y_l, x_u, _, x_test, y_test = (
+        torch.stack(parts) for parts in zip(*(vars(d).values() for d in data), strict=True)
+    )
+    student = Stacked([_network(config, seed) for seed in seeds])
+    game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=True)
+
+    initialize(game, [Batch((x_l, y_l))] * config.initial_epochs, _adam(student, config))
+    optimizer = _adam(student, config)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    trials = Trials(np.empty((len(seeds), config.epochs + 1)))
+    for epoch in range(config.epochs + 1):
+        if epoch:
+            batches = _epoch(x_u, config.batch_size, generators)
+            self_train(game, (Batch((x_l, y_l), x) for x in batches), optimizer)
+            tick()
+        predicted = game.predict_proba(x_test).argmax(-1)
+        trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()
+        if epoch in keep:
+            trials.students[epoch] = Stacked([student.trial(i) for i in range(len(seeds))])
+    return trials
+
+
+def compare(
+    config: MoonsConfig, seeds: Sequence[int], *, keep: Sequence[int] = (), tick: Callable[[], None] = lambda: None
+) -> dict[str, Trials]:
+    """Both methods on the same trials."""
+    return {name: run(config, seeds, coupling, keep=keep, tick=tick) for name, coupling in METHODS.items()}
+
+
+def stuck_trial(results: dict[str, Trials]) -> int:
+    """The trial on which Self-training ends furthest behind DRIFT: the one the paper's figure 2 would show."""
+    return int((results["DRIFT"].accuracy[:, -1] - results["Self-training"].accuracy[:, -1]).argmax())
+
+
+def _network(config: MoonsConfig, seed: int) -> nn.Module:
+    with seeded(seed):
+        return mlp(2, 2, hidden=(config.hidden,), activation="tanh")
+
+
+def _adam(student: nn.Module, config: MoonsConfig) -> torch.optim.Optimizer:
+    return torch.optim.Adam(student.parameters(), lr=config.learning_rate, fused=True)
+
+
+def _epoch(x: Tensor, size: int, generators: Sequence[torch.Generator]) -> Iterator[Tensor]:
+    """Every trial's unlabelled points in an order of its own: `(trials, size, 2)` a batch."""
+    for rows in zip(*(epoch_batches(x.shape[1], size, generator) for generator in generators), strict=True):
+        yield torch.stack([points[chosen] for points, chosen in zip(x, rows, strict=True)])

@@ -1,0 +1,43 @@
+"""Means with their spread, and paired tests on the same seeds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two methods on the same splits: mean difference, its standard error, t, two-sided p, number of pairs."""
+
+    difference: float
+    standard_error: float
+    t: float
+    p: float
+    pairs: int
+
+    def verdict(self, level: float = 0.05) -> str:
+        """win, loss, or tie (not significant at this level)."""
+        if not self.p < level:
+            return "tie"
+        return "win" if self.difference > 0 else "loss"
+
+
+def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> PairedTest:
+    """Student's paired t-test of ours against theirs, seed by seed. Equal everywhere is t = 0, p = 1."""
+    a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
+    if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
+        raise ValueError(
+            f"a paired test needs two rows of at least 2 scores on the same seeds; got {a.shape} and {b.shape}"
+        )
+    gap = a - b
+    error = float(gap.std(ddof=1)) / math.sqrt(len(gap))
+    if error == 0.0:
+        same = gap[0] == 0.0
+        return PairedTest(
+            float(gap[0]), 0.0, 0.0 if same else math.copysign(math.inf, gap[0]), 1.0 if same else 0.0, len(gap)
+        )
+    test = stats.ttest_rel(a, b)
+    return PairedTest(float(gap.mean()), error, float(test.statistic), float(test.pvalue), len(gap))

@@ -1,0 +1,21 @@
+"""A multi-layer perceptron: the default student for feature vectors, and the two-layer network of two moons."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
+
+
+def mlp(
+    features: int, classes: int, hidden: Sequence[int] = (50,), activation: str = "tanh", dropout: float = 0.0
+) -> nn.Sequential:
+    """Linear layers `features -> hidden... -> classes` with an activation, and dropout if any, between them."""
+    layers: list[nn.Module] = []
+    width = features
+    for size in hidden:
+        layers += [nn.Linear(width, size), ACTIVATIONS[activation]()]
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+        width = size
+    return nn.Sequential(*layers, nn.Linear(width, classes))

@@ -1,0 +1,44 @@
+"""The loop of Algorithm 1: batches in, a trained student out."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from drift.core import Game
+from drift.core.forward import Inputs
+
+Look = Callable[[int, Tensor], None]
+"""Called with the step, counted from 1, and its loss, when gradients are complete and nothing has moved yet."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step sees: inputs with class indices, inputs without, or both."""
+
+    labeled: tuple[Inputs, Tensor] | None = None
+    unlabeled: Inputs = None
+
+
+def initialize(game: Game, batches: Iterable[Batch], optimizer: Optimizer) -> None:
+    """Find θinit on labelled batches (Eq. 1), and start both players from it: θT = θS = θinit."""
+    for batch in batches:
+        _step(game, batch, optimizer)
+    game.reset()
+
+
+def self_train(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
+    """Play the game, a move of the leader and one of the follower a batch."""
+    for step, batch in enumerate(batches, start=1):
+        _step(game, batch, optimizer, look, step)
+        game.follow()
+
+
+def _step(game: Game, batch: Batch, optimizer: Optimizer, look: Look | None = None, step: int = 0) -> None:
+    loss = game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+    optimizer.zero_grad(set_to_none=True)
+    game.backward(loss)
+    if look is not None:
+        look(step, loss)
+    optimizer.step()
