@@ -1,12 +1,12 @@
 """How a game stands: the two terms of its gradient, the angle between them, and what the teacher says."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
 
-from drift.core.labels import log_class_mass
 from drift.core.teacher import Gradients
 
 
@@ -26,21 +26,22 @@ class Diagnostics:
         return asdict(self)
 
 
-def stamp(interaction: Gradients) -> tuple[int | None, ...]:
-    """Changes when a merged gradient is cleared or written to, as clipping does."""
-    return tuple(None if parameter.grad is None else parameter.grad._version for parameter, _ in interaction)
+def stamp(parameters: Iterable[nn.Parameter]) -> tuple[int | None, ...]:
+    """Changes when a gradient is cleared or written to, as clipping does."""
+    return tuple(None if parameter.grad is None else parameter.grad._version for parameter in parameters)
 
 
 @torch.no_grad()
-def terms(student: nn.Module, interaction: Gradients, scale: float) -> tuple[float, float, float | None]:
+def terms(
+    parameters: Iterable[nn.Parameter], interaction: Gradients, scale: float
+) -> tuple[float, float, float | None]:
     """Take the merged gradient apart again: leader = student.grad - (1 - α) ∂L/∂θT. Both norms, and the angle."""
-    follower_of = {id(parameter): gradient for parameter, gradient in interaction}
     leader2 = follower2 = dot = 0.0
-    for parameter in student.parameters():
+    for parameter in parameters:
         if parameter.grad is None:
             continue
         leader = parameter.grad.double()
-        if (gradient := follower_of.get(id(parameter))) is not None:
+        if (gradient := interaction.get(parameter)) is not None:
             follower = gradient.double() * scale
             leader = leader - follower
             follower2 += float(follower.square().sum())
@@ -53,5 +54,5 @@ def terms(student: nn.Module, interaction: Gradients, scale: float) -> tuple[flo
 
 def mass_shares(log_p: Tensor, tau: float) -> list[float]:
     """f_j / Σ f_j, the mean over trials if there are any. log_p: `(..., N, C)`."""
-    shares = torch.softmax(log_class_mass(log_p / tau), dim=-1)
+    shares = torch.softmax(torch.logsumexp(log_p / tau, dim=-2, keepdim=True), dim=-1)
     return [float(share) for share in shares.flatten(0, -2).mean(0)]

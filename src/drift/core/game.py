@@ -13,7 +13,7 @@ from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
 from drift.core.forward import Inputs, check_labels, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
-from drift.core.strategy import Response, SoftStrategy, Strategy
+from drift.core.strategy import Response, SoftStrategy, Strategy, is_number
 from drift.core.teacher import Follower, Gradients, add_interaction, copy_of
 from drift.errors import ConfigError, ShapeError, StateError
 
@@ -88,28 +88,39 @@ class Game:
         _check_choice("coupling", coupling, Coupling)
         _check_choice("pseudo_label", pseudo_label, PseudoLabel)
         _check_choice("teacher_mode", teacher_mode, TeacherMode)
-        if not (unlabeled_weight >= 0 and math.isfinite(unlabeled_weight)):
+        if not (is_number(unlabeled_weight) and unlabeled_weight >= 0 and math.isfinite(unlabeled_weight)):
             raise ConfigError(f"unlabeled_weight={unlabeled_weight!r}: give a weight of 0 or more; the paper uses 1")
 
         self.student = student
         self.teacher = copy_of(student) if teacher is None else teacher
-        self.teacher.train(teacher_mode == "train")
         self.alpha = alpha
         self.strategy: Strategy = strategy or described
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
         self.unlabeled_weight, self.stacked = unlabeled_weight, stacked
         self.steps = 0
-        self.probe: Inputs = None
         self.last: Parts | None = None
 
         self._follower = Follower(self.teacher, student)
+        self._parameters = self._follower.student_parameters
+        self.teacher.train(teacher_mode == "train")
         self._classes: int | None = None
         self._owed = False  # a backward has reached, or will reach, the teacher, and was not merged yet
-        self._interaction: Gradients = []
-        self._stamp: tuple[int | None, ...] | None = None
+        self._interaction: Gradients = {}
+        self._stamp: tuple[int | None, ...] | None = None  # of the student's gradients as the last backward left them
+        self._merged = False  # whether they are the whole gradient of the last loss
         self._log_p: Tensor | None = None
         self._last_inputs: tuple[Inputs, ...] = ()
+        self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
+
+    @property
+    def probe(self) -> Inputs:
+        """The inputs on which `diagnostics` counts flips; setting others starts the count anew."""
+        return self._probe
+
+    @probe.setter
+    def probe(self, inputs: Inputs) -> None:
+        self._probe, self._probe_labels = inputs, None
 
     @property
     def alpha(self) -> float:
@@ -118,11 +129,7 @@ class Game:
 
     @alpha.setter
     def alpha(self, value: float) -> None:
-        if not 0.0 <= value <= 1.0:
-            raise ConfigError(
-                f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99"
-            )
-        self._alpha = float(value)
+        self._alpha = _checked_alpha(value)
 
     @property
     def couples(self) -> bool:
@@ -136,10 +143,13 @@ class Game:
         """
         if unlabeled is None and labeled is None:
             raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
-        self._interaction, self._stamp = [], None
+        self._merged = False
+        self._forget_old_terms()
         supervised = self_trained = None
         anticipated: list[tuple[Inputs, Tensor]] = []  # what gets a pseudo-label, and log f(x, θS) on it
         if labeled is not None:
+            if not (isinstance(labeled, (tuple, list)) and len(labeled) == 2):
+                raise ShapeError(f"labeled is {_kind(labeled)}; give a pair (inputs, labels)")
             x_l, y = labeled
             log_q = self._log_f(self.student, x_l)
             supervised = supervised_loss(log_q, check_labels(y, log_q)).mean(-1)
@@ -186,14 +196,19 @@ class Game:
         merge: with gradient accumulation under a wrapper that reduces gradients, pass False for all but the last
             micro-batch: the two terms are merged once an optimiser step, after reductions and before clipping.
         """
+        self._forget_old_terms()
         if backward is None:
             torch.autograd.backward(loss)
         else:
             backward(loss)
         if merge:
-            self._interaction = self._follower.take_gradients()
-            add_interaction(self._interaction, 1.0 - self.alpha)
-            self._stamp, self._owed = stamp(self._interaction), False
+            interaction = self._follower.take_gradients()
+            add_interaction(interaction, 1.0 - self.alpha)
+            for parameter, earlier in self._interaction.items():  # of micro-batches merged one by one
+                interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
+            self._interaction = interaction
+            self._merged, self._owed = True, False
+        self._stamp = stamp(self._parameters)
 
     def follow(self) -> None:
         """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
@@ -208,19 +223,21 @@ class Game:
     def reset(self) -> None:
         """Start the game from the student as it is now: θT <- θS = θinit."""
         self._follower.reset()
-        self.steps, self._probe_labels = 0, None
+        self._follower.take_gradients()
+        self.steps, self._probe_labels, self._owed = 0, None, False
 
     @torch.no_grad()
     def predict_proba(self, inputs: Inputs, *, by: Player = "student") -> Tensor:
         """Class probabilities `(N, C)` in evaluation mode, by the student unless asked otherwise."""
         _check_choice("by", by, Player)
         module = self.student if by == "student" else self.teacher
-        was_training = module.training
+        modes = [(each, each.training) for each in module.modules()]
         module.eval()
         try:
             return self._log_f(module, inputs).exp()
         finally:
-            module.train(was_training)
+            for each, training in modes:
+                each.training = training
 
     def diagnostics(self) -> Diagnostics:
         """How the game stands, measured now: call it after `backward`, before gradients are clipped or cleared.
@@ -229,7 +246,7 @@ class Game:
         """
         if self.last is None or self.last.log_p is None or self.last.omega is None:
             raise StateError("diagnostics() before any loss with pseudo-labels; call loss() and backward() first")
-        if self._stamp is None or self._stamp != stamp(self._interaction):
+        if not self._merged or self._stamp != stamp(self._parameters):
             raise StateError(
                 "diagnostics() needs the gradients as backward() left them; call it before clipping or zero_grad()"
             )
@@ -238,7 +255,7 @@ class Game:
         with torch.no_grad(), self._own_buffers():
             labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
         before, self._probe_labels = self._probe_labels, labels
-        leader_norm, interaction_norm, angle = terms(self.student, self._interaction, 1.0 - self.alpha)
+        leader_norm, interaction_norm, angle = terms(self._parameters, self._interaction, 1.0 - self.alpha)
         return Diagnostics(
             leader_norm=leader_norm,
             interaction_norm=interaction_norm,
@@ -263,9 +280,15 @@ class Game:
         missing = {"teacher", "alpha", "steps", "probe_labels"} - set(state)
         if missing:
             raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")
+        alpha = _checked_alpha(state["alpha"])
         self._follower.load_state(state["teacher"])
-        self.alpha, self.steps, self._probe_labels = state["alpha"], state["steps"], state["probe_labels"]
-        self._owed, self._interaction, self._stamp = False, [], None
+        self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
+        self._owed, self._merged, self._interaction, self._stamp = False, False, {}, None
+
+    def _forget_old_terms(self) -> None:
+        """Let go of the interaction terms that are in student.grad no more, as after zero_grad() or clipping."""
+        if self._stamp != stamp(self._parameters):
+            self._interaction = {}
 
     def _log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:
         log_p = log_probabilities(module, inputs, stacked=self.stacked)
@@ -283,12 +306,28 @@ class Game:
         if not self.teacher.training:
             yield
             return
-        saved = [(buffer, buffer.clone()) for buffer in self.teacher.buffers()]
+        saved = [
+            (owner, name, buffer, buffer.clone())
+            for owner in self.teacher.modules()
+            for name, buffer in owner._buffers.items()
+            if buffer is not None
+        ]
         try:
             yield
         finally:
-            for buffer, value in saved:
+            for owner, name, buffer, value in saved:
+                owner._buffers[name] = buffer  # a module may have put a new one in its place
                 buffer.data.copy_(value)  # .data: autograd must not count this as a change to what backward needs
+
+
+def _checked_alpha(value: float) -> float:
+    if not (is_number(value) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99")
+    return float(value)
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
 
 
 def _check_choice(name: str, value: object, choices: Any) -> None:

@@ -5,6 +5,7 @@ with a `Response` of yours from `respond`, and use it in `loss`.
 """
 
 import math
+import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ from torch import Tensor
 from drift.core.labels import hard_labels, log_soft_labels, sample_weight
 from drift.core.losses import student_loss
 from drift.errors import ConfigError, ShapeError
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real)
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,15 @@ class SoftStrategy(Strategy):
     differentiate_weights: bool = True
 
     def __post_init__(self) -> None:
-        if not (self.tau > 0 and math.isfinite(self.tau)):
+        if not (is_number(self.tau) and self.tau > 0 and math.isfinite(self.tau)):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
         if self.prior is not None:
             if not self.class_mass:
                 raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")
-            object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
+            try:
+                object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
+            except (TypeError, ValueError):
+                raise ConfigError(f"prior={self.prior!r}: give a list of shares, one a class") from None
             if not all(share > 0 and math.isfinite(share) for share in self.prior or ()):
                 raise ConfigError(f"prior={self.prior}: every class needs a positive share")
 

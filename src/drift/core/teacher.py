@@ -15,8 +15,8 @@ from torch.nn.parameter import UninitializedParameter
 from drift.errors import ConfigError, StateError
 
 T = TypeVar("T", bound=Tensor)
-Gradients = list[tuple[nn.Parameter, Tensor]]
-"""∂L/∂θT, each beside the student's parameter it belongs to."""
+Gradients = dict[nn.Parameter, Tensor]
+"""∂L/∂θT, by the student's parameter it belongs to."""
 
 
 def copy_of(student: nn.Module) -> nn.Module:
@@ -46,10 +46,21 @@ class Follower:
             raise ConfigError("the student has lazy parameters without a shape; run one batch through it first")
         if not any(s.requires_grad for s, _ in self._params.values()):
             raise ConfigError(f"the student ({type(student).__name__}) has no trainable parameter; unfreeze some")
+        for name, (s, t) in {**self._params, **self._buffers()}.items():
+            if s.shape != t.shape:
+                raise ConfigError(
+                    f"the teacher's {name} has shape {tuple(t.shape)}, the student's {tuple(s.shape)};"
+                    " give a teacher of the same architecture"
+                )
+        self.take_gradients()  # what the teacher's own training left behind is no part of the game
 
     def _buffers(self) -> dict[str, tuple[Tensor, Tensor]]:
         # Looked up anew each time: `module.to(...)` replaces buffers, where it keeps parameters.
         return _paired("buffer", self.student.named_buffers(), self.teacher.named_buffers())
+
+    @property
+    def student_parameters(self) -> list[nn.Parameter]:
+        return [student for student, _ in self._params.values()]
 
     def require_gradients(self, wanted: bool) -> None:
         """Let the teacher's parameters collect gradients where the student's do, if wanted at all."""
@@ -60,14 +71,15 @@ class Follower:
     @torch.no_grad()
     def follow(self, alpha: float) -> None:
         """Move the follower: θT <- α θT + (1 - α) θS, in place."""
-        averaged: list[tuple[Tensor, Tensor]] = list(self._params.values())
+        pairs = self._params.values()
+        # lerp, not two products: equal tensors stay equal to the bit, and α = 0 and α = 1 are exact.
+        torch._foreach_lerp_([t for _, t in pairs], [s for s, _ in pairs], 1.0 - alpha)
         for student, teacher in self._buffers().values() if self._has_buffers else ():
             if student.is_floating_point():
-                averaged.append((student, teacher))
+                # Equal entries are kept: a mask's -inf would make lerp compute -inf - -inf.
+                teacher.copy_(torch.where(student == teacher, student, torch.lerp(teacher, student, 1.0 - alpha)))
             else:
                 teacher.copy_(student)
-        # lerp, not two products: equal tensors stay equal to the bit, and α = 0 and α = 1 are exact.
-        torch._foreach_lerp_([t for _, t in averaged], [s for s, _ in averaged], 1.0 - alpha)
 
     @torch.no_grad()
     def reset(self) -> None:
@@ -77,10 +89,10 @@ class Follower:
 
     def take_gradients(self) -> Gradients:
         """Remove ∂L/∂θT from the teacher and hand it over."""
-        taken = []
+        taken = {}
         for student, teacher in self._params.values():
             if teacher.grad is not None:
-                taken.append((student, teacher.grad))
+                taken[student] = teacher.grad
                 teacher.grad = None
         return taken
 
@@ -99,14 +111,16 @@ class Follower:
                     f"the saved teacher's {name} has shape {tuple(state[name].shape)}, this one {tuple(teacher.shape)};"
                     " build the same architecture first"
                 )
+        for name, (_, teacher) in own.items():
             teacher.copy_(state[name])
+        self.take_gradients()
 
 
 @torch.no_grad()
 def add_interaction(gradients: Gradients, scale: float) -> None:
     """Complete the Stackelberg gradient (Eq. 4): student.grad <- student.grad + (1 - α) ∂L/∂θT, in place."""
     leaders, interactions = [], []
-    for student, gradient in gradients:
+    for student, gradient in gradients.items():
         if student.grad is None:  # reached through the teacher only
             student.grad = gradient * scale
         else:
@@ -117,13 +131,18 @@ def add_interaction(gradients: Gradients, scale: float) -> None:
 
 
 def _paired(kind: str, student: Iterable[tuple[str, T]], teacher: Iterable[tuple[str, T]]) -> dict[str, tuple[T, T]]:
-    of_student = {_plain(name): tensor for name, tensor in student}
-    of_teacher = {_plain(name): tensor for name, tensor in teacher}
+    of_student, of_teacher = _by_plain_name(student), _by_plain_name(teacher)
     _check_names(f"the teacher's {kind}s", of_student, of_teacher)
     for name, tensor in of_student.items():
         if tensor is of_teacher[name]:
             raise ConfigError(f"teacher and student share the {kind} {name}; give the teacher tensors of its own")
     return {name: (tensor, of_teacher[name]) for name, tensor in of_student.items()}
+
+
+def _by_plain_name(tensors: Iterable[tuple[str, T]]) -> dict[str, T]:
+    named = dict(tensors)
+    plain = {_plain(name): tensor for name, tensor in named.items()}
+    return plain if len(plain) == len(named) else named  # a submodule of the user's own may be called "module"
 
 
 def _plain(name: str) -> str:

@@ -6,11 +6,6 @@ import torch
 from torch import Tensor
 
 
-def epoch_batches(rows: int, size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """Every row once in random order, cut into batches of `size`; the last may be smaller."""
-    return torch.split(torch.randperm(rows, generator=generator), size)
-
-
 def endless_batches(rows: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """Batches of exactly min(size, rows) for ever; no row comes a second time before every row has come once.
 

@@ -4,7 +4,8 @@ A two-layer network of 50 tanh units, 50 supervised epochs, then self-training w
 methods differ in the coupling alone: same data, same start, same batches. All trials of a configuration train at once.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch import Tensor, nn
 
 from drift.core import Game
 from drift.core.game import Coupling
-from drift.data.batches import epoch_batches
 from drift.data.moons import two_moons
+from drift.errors import ConfigError
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.training.loop import Batch, initialize, self_train
@@ -52,28 +53,41 @@ def run(
     *,
     keep: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
+    stacked: bool = True,
 ) -> Trials:
-    """Train one trial a seed, all at once. keep: epochs whose students are kept; tick: called after every epoch."""
+    """Train one trial a seed, all at once.
+
+    keep: epochs whose students are kept; tick: called after every epoch; stacked: False trains a single seed as a
+    plain module, to time and check the stacked way against.
+    """
+    if not stacked and len(seeds) != 1:
+        raise ConfigError(f"{len(seeds)} seeds without stacking; call run once a seed")
+
+    def joined(parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts)) if stacked else parts[0]
+
     data = [two_moons(seed=seed, noise=config.noise) for seed in seeds]
-    x_l, y_l, x_u, _, x_test, y_test = (
-        torch.stack(parts) for parts in zip(*(vars(d).values() for d in data), strict=True)
-    )
-    student = Stacked([_network(config, seed) for seed in seeds])
-    game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=True)
+    x_l, y_l = joined([d.x_labeled for d in data]), joined([d.y_labeled for d in data])
+    x_test, y_test = joined([d.x_test for d in data]), joined([d.y_test for d in data])
+    networks = [_network(config, seed) for seed in seeds]
+    stack = Stacked(networks)
+    student = stack if stacked else networks[0]
+    game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     initialize(game, [Batch((x_l, y_l))] * config.initial_epochs, _adam(student, config))
     optimizer = _adam(student, config)
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     trials = Trials(np.empty((len(seeds), config.epochs + 1)))
     for epoch in range(config.epochs + 1):
         if epoch:
-            batches = _epoch(x_u, config.batch_size, generators)
+            x_u = joined([_shuffled(d.x_unlabeled, generator) for d, generator in zip(data, generators, strict=True)])
+            batches = torch.split(x_u, config.batch_size, dim=-2)
             self_train(game, (Batch((x_l, y_l), x) for x in batches), optimizer)
             tick()
         predicted = game.predict_proba(x_test).argmax(-1)
         trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()
         if epoch in keep:
-            trials.students[epoch] = Stacked([student.trial(i) for i in range(len(seeds))])
+            trials.students[epoch] = copy.deepcopy(stack)
     return trials
 
 
@@ -98,7 +112,5 @@ def _adam(student: nn.Module, config: MoonsConfig) -> torch.optim.Optimizer:
     return torch.optim.Adam(student.parameters(), lr=config.learning_rate, fused=True)
 
 
-def _epoch(x: Tensor, size: int, generators: Sequence[torch.Generator]) -> Iterator[Tensor]:
-    """Every trial's unlabelled points in an order of its own: `(trials, size, 2)` a batch."""
-    for rows in zip(*(epoch_batches(x.shape[1], size, generator) for generator in generators), strict=True):
-        yield torch.stack([points[chosen] for points, chosen in zip(x, rows, strict=True)])
+def _shuffled(x: Tensor, generator: torch.Generator) -> Tensor:
+    return x[torch.randperm(len(x), generator=generator)]

@@ -8,10 +8,16 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
 
 
 def mlp(
-    features: int, classes: int, hidden: Sequence[int] = (50,), activation: str = "tanh", dropout: float = 0.0
+    features: int,
+    classes: int,
+    hidden: Sequence[int] = (50,),
+    activation: str = "tanh",
+    *,
+    input_dropout: float = 0.0,
+    dropout: float = 0.0,
 ) -> nn.Sequential:
-    """Linear layers `features -> hidden... -> classes` with an activation, and dropout if any, between them."""
-    layers: list[nn.Module] = []
+    """Linear layers `features -> hidden... -> classes`, an activation and dropout (if any) between them."""
+    layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
     width = features
     for size in hidden:
         layers += [nn.Linear(width, size), ACTIVATIONS[activation]()]

@@ -25,7 +25,8 @@ class Stacked(nn.Module):
         self.trials = len(modules)
         self.base = copy.deepcopy(modules[0])
         for name, value in parameters.items():
-            _replace(self.base, name, nn.Parameter(value.detach()))
+            trainable = self.base.get_parameter(name).requires_grad
+            _replace(self.base, name, nn.Parameter(value.detach(), requires_grad=trainable))
         for name, value in buffers.items():
             _replace(self.base, name, value)
 

@@ -21,10 +21,10 @@ class Batch:
     unlabeled: Inputs = None
 
 
-def initialize(game: Game, batches: Iterable[Batch], optimizer: Optimizer) -> None:
+def initialize(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
     """Find θinit on labelled batches (Eq. 1), and start both players from it: θT = θS = θinit."""
-    for batch in batches:
-        _step(game, batch, optimizer)
+    for step, batch in enumerate(batches, start=1):
+        _step(game, batch, optimizer, look, step)
     game.reset()
 
 
@@ -35,10 +35,10 @@ def self_train(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look:
         game.follow()
 
 
-def _step(game: Game, batch: Batch, optimizer: Optimizer, look: Look | None = None, step: int = 0) -> None:
+def _step(game: Game, batch: Batch, optimizer: Optimizer, look: Look | None, step: int) -> None:
     loss = game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
-    optimizer.zero_grad(set_to_none=True)
     game.backward(loss)
     if look is not None:
-        look(step, loss)
+        look(step, loss.detach())
     optimizer.step()
+    optimizer.zero_grad(set_to_none=True)  # after the step: nothing of this batch is kept through the next forward

@@ -1,0 +1,198 @@
+"""Time one step of DRIFT against one of conventional self-training and one of supervised learning.
+
+The interaction term is one backward through the teacher. With 1 unit a forward and 2 a backward, DRIFT costs 3 + 3,
+self-training 3 + 1, supervised learning 3: DRIFT over self-training is bounded by 1.5, the rest is overhead. Both games
+are also written by hand, to show what `drift.Game` costs over a bare loop. A step is loss, backward, optimiser,
+zero_grad and follow, with pseudo-labels on everything; a repeat is one step of each variant, so that a slow moment of
+the machine falls on all. Prints JSON: median and quartiles of milliseconds, and of ratios taken repeat by repeat.
+
+    python benchmarks/step.py
+    python benchmarks/step.py --students mlp,cnn --repeats 50
+    DRIFT_MODELS=~/models python benchmarks/step.py --students encoder --threads 2 --out step.json
+
+The encoder is the folder paraphrase-MiniLM-L3-v2 in $DRIFT_MODELS; without it that student is skipped.
+"""
+
+import argparse
+import copy
+import gc
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import drift
+from drift.models.mlp import mlp
+
+ALPHA, TAU, LEARNING_RATE = 0.9, 0.5, 1e-4
+WARM_UP = 5  # repeats dropped
+OVERHEAD = {"game overhead": 0.03}
+TARGETS = {"mlp": OVERHEAD, "cnn": OVERHEAD, "encoder": {**OVERHEAD, "drift / self-training": 1.55}}  # at most
+MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"  # unless DRIFT_MODELS names another folder
+
+Case = tuple[nn.Module, dict[str, Tensor]]  # a student, and the batch it is called with
+Moves = tuple[Callable[[], Tensor], Callable[[Tensor], None], Callable[[], None]]  # loss, backward, follow
+
+
+def mlp_case(rng: torch.Generator) -> Case:
+    return mlp(64, 10, hidden=(128,)), {"input": torch.randn(256, 64, generator=rng)}
+
+
+def cnn_case(rng: torch.Generator) -> Case:
+    blocks = [(nn.Conv2d(a, b, 3), nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2)) for a, b in ((1, 32), (32, 64))]
+    cnn = nn.Sequential(*blocks[0], *blocks[1], nn.Flatten(), nn.Linear(64 * 5 * 5, 10))
+    return cnn, {"input": torch.randn(64, 1, 28, 28, generator=rng)}
+
+
+def encoder_case(rng: torch.Generator) -> Case | str:  # or why it cannot be had here
+    folder = Path(os.environ.get("DRIFT_MODELS", MODELS)).expanduser() / "paraphrase-MiniLM-L3-v2"
+    if not folder.is_dir():
+        return f"no folder {folder.name} found; set DRIFT_MODELS to the folder that holds it"
+    try:
+        from transformers import AutoModelForSequenceClassification
+    except ImportError:
+        return "transformers is not installed; pip install 'drift-ssl[text]'"
+    student = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, num_labels=4)
+    tokens = torch.randint(1000, student.config.vocab_size, (32, 48), generator=rng)  # BERT's words begin near 1000
+    return student, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+
+
+CASES = {"mlp": (mlp_case, 500), "cnn": (cnn_case, 100), "encoder": (encoder_case, 20)}  # with their usual repeats
+
+
+def logits(module: nn.Module, inputs: dict[str, Tensor]) -> Tensor:  # (N, C)
+    output = module(**inputs)
+    return getattr(output, "logits", output)
+
+
+def supervised(student: nn.Module, inputs: dict[str, Tensor], y: Tensor) -> Moves:
+    return lambda: nn.functional.cross_entropy(logits(student, inputs), y), torch.autograd.backward, lambda: None
+
+
+def with_game(student: nn.Module, inputs: dict[str, Tensor], coupling: Any) -> Moves:
+    game = drift.Game(student, alpha=ALPHA, tau=TAU, coupling=coupling)
+    return lambda: game.loss(unlabeled=inputs), game.backward, game.follow
+
+
+def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> Moves:
+    """The game as someone would write it for one model: no checks, no guards against log 0, no records."""
+    teacher = copy.deepcopy(student).eval().requires_grad_(coupled)
+    leaders, followers = list(student.parameters()), list(teacher.parameters())
+    sources = leaders + [b for b in student.buffers() if b.is_floating_point()]
+    averages = followers + [b for b in teacher.buffers() if b.is_floating_point()]
+
+    def loss() -> Tensor:
+        log_q = torch.log_softmax(logits(student, inputs), -1)
+        with torch.set_grad_enabled(coupled):
+            z = torch.log_softmax(logits(teacher, inputs), -1) / TAU
+            log_y = torch.log_softmax(z - z.logsumexp(0, keepdim=True), -1)
+            y = log_y.exp()
+            omega = 1 + (y * log_y).sum(-1) / math.log(y.shape[-1])
+        return (omega * (y * (log_y - log_q)).sum(-1)).mean()
+
+    def backward(loss: Tensor) -> None:
+        loss.backward()
+        if coupled:
+            with torch.no_grad():
+                torch._foreach_add_([p.grad for p in leaders], [p.grad for p in followers], alpha=1 - ALPHA)
+            teacher.zero_grad()
+
+    return loss, backward, torch.no_grad()(lambda: torch._foreach_lerp_(averages, sources, 1 - ALPHA))
+
+
+def stepper(case: Case, play: Callable[..., Moves], setting: object) -> Callable[[], Tensor]:
+    """One whole step, with a student and an optimiser of its own; returns the loss."""
+    student = copy.deepcopy(case[0]).train()
+    optimizer = torch.optim.AdamW(student.parameters(), lr=LEARNING_RATE)
+    loss, backward, follow = play(student, case[1], setting)
+
+    def step() -> Tensor:
+        value = loss()
+        backward(value)
+        optimizer.step()
+        optimizer.zero_grad()
+        follow()
+        return value.detach()
+
+    return step
+
+
+def measure(steps: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, np.ndarray]:
+    """Milliseconds of every variant's step, repeat by repeat."""
+    ms = {variant: np.empty(WARM_UP + repeats) for variant in steps}
+    for repeat in range(WARM_UP + repeats):
+        order = [*steps][repeat % len(steps) :] + [*steps][: repeat % len(steps)]
+        losses = {}
+        for variant in order if repeat % 2 else reversed(order):  # turned, so that no variant always follows another
+            torch.manual_seed(repeat)  # the same dropout for all
+            start = time.perf_counter()
+            losses[variant] = steps[variant]()
+            ms[variant][repeat] = 1e3 * (time.perf_counter() - start)
+        for game in ("drift", "self-training") if repeat < WARM_UP else ():
+            torch.testing.assert_close(losses[game], losses[f"{game} by hand"], rtol=1e-2, atol=1e-7)
+    return {variant: values[WARM_UP:] for variant, values in ms.items()}
+
+
+def spread(values: np.ndarray) -> dict[str, float]:
+    return dict(zip(("median", "q1", "q3"), np.quantile(values, (0.5, 0.25, 0.75)).round(4).tolist(), strict=True))
+
+
+def run(name: str, repeats: int | None) -> dict[str, Any]:
+    """Measure one student; what the JSON says about it."""
+    build, usual = CASES[name]
+    rng = torch.manual_seed(0)  # the global generator: modules draw their weights from it
+    if isinstance(case := build(rng), str):
+        return {"skipped": case}
+    batch = next(iter(case[1].values()))
+    y = torch.randint(4, (len(batch),), generator=rng)
+    repeats = repeats or usual
+    print(f"{name}: {WARM_UP} + {repeats} repeats", file=sys.stderr)
+    steps = {
+        "supervised": stepper(case, supervised, y),
+        "self-training": stepper(case, with_game, "detached"),
+        "drift": stepper(case, with_game, "differentiable"),
+        "self-training by hand": stepper(case, by_hand, False),
+        "drift by hand": stepper(case, by_hand, True),
+    }
+    ms = measure(steps, repeats)
+    ratios = {
+        "drift / self-training": spread(ms["drift"] / ms["self-training"]),
+        "drift / supervised": spread(ms["drift"] / ms["supervised"]),
+        "self-training / supervised": spread(ms["self-training"] / ms["supervised"]),
+        "game overhead": spread(ms["drift"] / ms["drift by hand"] - 1),
+        "game overhead, detached": spread(ms["self-training"] / ms["self-training by hand"] - 1),
+    }
+    met = {key: {"target": most, "met": ratios[key]["median"] <= most} for key, most in TARGETS[name].items()}
+    times = {variant: spread(values) for variant, values in ms.items()}
+    return {"batch": [*batch.shape], "repeats": repeats, "ms": times, "ratios": ratios, "targets": met}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", default=",".join(CASES), help="which, with commas between (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, help="timed steps a variant (default: mlp 500, cnn 100, encoder 20)")
+    parser.add_argument("--threads", type=int, default=1, help="threads torch may use (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="write the JSON to this file too")
+    args = parser.parse_args()
+    names = args.students.split(",")
+    if unknown := [name for name in names if name not in CASES]:
+        parser.error(f"--students: {', '.join(unknown)} is not among {', '.join(CASES)}")
+    torch.set_num_threads(args.threads)
+    gc.disable()  # else one variant pays for what all have allocated
+    setting = {"torch": torch.__version__, "threads": args.threads, "optimizer": "AdamW", "warm_up": WARM_UP}
+    text = json.dumps({**setting, "students": {name: run(name, args.repeats) for name in names}}, indent=2)
+    print(text)
+    if args.out:
+        args.out.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The `drift` command: one verb a file, each imported when it is called."""
+
+import sys
+
+import typer
+
+from drift.cli.demo import demo
+from drift.errors import DriftError
+
+app = typer.Typer(
+    help="Good classifiers from few or noisy labels, by differentiable self-training.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+@app.callback()
+def common(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    """Good classifiers from few or noisy labels, by differentiable self-training.
+
+    Start with `drift demo`.
+    """
+    if version:
+        from drift import __version__
+
+        typer.echo(f"drift {__version__}")
+        raise typer.Exit
+
+
+def run() -> None:
+    """Entry point: what a user did wrong is one line and exit code 2, never a traceback."""
+    try:
+        app()
+    except DriftError as error:
+        print(f"drift: {error}", file=sys.stderr)
+        sys.exit(2)

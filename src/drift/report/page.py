@@ -1,0 +1,63 @@
+"""One self-contained page: text, tables and pictures in a single HTML file that opens from disk, with no network.
+
+Everything goes through a template that escapes it, so text from data cannot become markup.
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+import drift
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under headings; the first column names its row."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image file and the words for people who cannot see it."""
+
+    path: Path
+    alt: str
+    caption: str = ""
+
+    @property
+    def data(self) -> str:
+        return base64.b64encode(self.path.read_bytes()).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, and below it paragraphs, tables, pictures and commands, in this order."""
+
+    heading: str
+    paragraphs: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = ()
+    commands: Sequence[str] = field(default=())
+
+
+def write_page(path: Path, title: str, sections: Sequence[Section]) -> Path:
+    """Write the page; pictures are embedded, so that the file can be sent around alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_template().render(title=title, sections=sections, version=drift.__version__), encoding="utf-8")
+    return path
+
+
+@cache
+def _template() -> Template:
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html")
