@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import torch
-
 from drift.experiments.moons import MoonsConfig, compare, run
 from drift.experiments.statistics import paired_t
 
@@ -103,7 +101,6 @@ def speed(trials: int, epochs: int, repeats: int) -> None:
     result = {
         "trials": trials,
         "epochs": epochs,
-        "threads": torch.get_num_threads(),
         "at_once_s": statistics.median(stacked),
         "one_after_another_s": statistics.median(single),
         "speedup": statistics.median(ratios),
@@ -125,12 +122,10 @@ def _rows() -> list[dict]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("study", "table", "speed"))
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--trials", type=int, default=100, help="speed: how many trials")
     parser.add_argument("--epochs", type=int, default=20, help="speed: how many epochs each")
     parser.add_argument("--repeats", type=int, default=3, help="speed: how often each way is timed")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     if options.what == "speed":
         speed(options.trials, options.epochs, options.repeats)
     else:

@@ -23,6 +23,7 @@ from drift.models.mlp import mlp
 from drift.training.loop import Batch, initialize, self_train
 from drift.training.progress import progress
 from drift.training.seeding import seeded
+from drift.training.threads import threads
 
 ModuleFactory = Callable[[int, int], nn.Module]
 """Builds a module from the number of features and of classes."""
@@ -54,6 +55,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     batch_size : rows a step, labelled and unlabelled each.
     learning_rate, weight_decay : of AdamW.
     standardize : shift and scale each feature to mean 0 and deviation 1 over the rows given to `fit`.
+    n_jobs : threads that torch computes with; None is 1, which is fastest for small modules.
     random_state : seed; the same seed gives the same bits.
     verbose : show a progress bar.
 
@@ -93,6 +95,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
         standardize: bool = True,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -113,6 +116,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.standardize = standardize
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -132,7 +136,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         deviation = X.std(axis=0) if self.standardize else np.ones(X.shape[1])
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        with seeded(seed):
+        with seeded(seed), threads(self.n_jobs or 1):
             self.student_ = self._build(X.shape[1], len(self.classes_))
             self.trace_ = self._train(self._tensor(X), encoded, torch.Generator().manual_seed(seed))
         self.student_.eval()
@@ -142,7 +146,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         """Probability of each class in `classes_`, by the student. Shape (rows, classes)."""
         check_is_fitted(self)
         X = self._tensor(validate_data(self, X, dtype=np.float64, reset=False))
-        with torch.no_grad():
+        with torch.no_grad(), threads(self.n_jobs or 1):
             parts = [log_probabilities(self.student_, part).exp() for part in torch.split(X, PREDICT_ROWS)]
         return torch.cat(parts).numpy()
 
@@ -237,4 +241,6 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.student_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
+        return torch.optim.AdamW(
+            self.student_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
+        )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 
+from drift.core.labels import log_class_mass
 from drift.core.teacher import Gradients
 
 
@@ -54,5 +55,5 @@ def terms(
 
 def mass_shares(log_p: Tensor, tau: float) -> list[float]:
     """f_j / Σ f_j, the mean over trials if there are any. log_p: `(..., N, C)`."""
-    shares = torch.softmax(torch.logsumexp(log_p / tau, dim=-2, keepdim=True), dim=-1)
+    shares = torch.softmax(log_class_mass(log_p / tau), dim=-1)
     return [float(share) for share in shares.flatten(0, -2).mean(0)]

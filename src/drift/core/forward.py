@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from drift.errors import LabelError, ShapeError
+from drift.errors import ShapeError
 
 Inputs = Any
 """What a module is called with: a tensor, a tuple of positional arguments, or a mapping of keyword arguments."""
@@ -45,18 +45,3 @@ def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
     if rows == 0:
         raise ShapeError(f"{name} was given an empty batch; skip it, or pass None for no unlabelled data")
     return logits
-
-
-def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
-    """Class indices that fit the predictions they are compared with, as int64."""
-    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex():
-        kind = str(y.dtype) if isinstance(y, Tensor) else type(y).__name__
-        raise LabelError(f"labels are {kind}; give a tensor of class indices, torch.int64")
-    if y.shape != log_q.shape[:-1]:
-        raise ShapeError(f"labels have shape {tuple(y.shape)}, predictions {tuple(log_q.shape)}; give one label a row")
-    classes = log_q.shape[-1]
-    low, high = (int(bound) for bound in y.aminmax())
-    if low < 0 or high >= classes:
-        seen = low if low < 0 else high
-        raise LabelError(f"label {seen} is outside 0..{classes - 1}; fix it, or pass the row as unlabeled")
-    return y.long()

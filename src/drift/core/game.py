@@ -1,20 +1,19 @@
 """The Stackelberg game of student and teacher (Eqs. 3, 4 and 9, Algorithm 1), around any module that returns logits."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from drift.core.checks import check_alpha, check_choice, check_labels, check_pair, is_number
 from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
-from drift.core.forward import Inputs, check_labels, log_probabilities
+from drift.core.forward import Inputs, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
-from drift.core.strategy import Response, SoftStrategy, Strategy, is_number
-from drift.core.teacher import Follower, Gradients, add_interaction, copy_of
+from drift.core.strategy import Response, SoftStrategy, Strategy
+from drift.core.teacher import Follower, Gradients, add_interaction, copy_of, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
 
 Coupling = Literal["differentiable", "detached"]
@@ -27,11 +26,11 @@ Player = Literal["student", "teacher"]
 class Parts:
     """What the last loss was made of; detached. A stacked game has a leading dimension of trials everywhere."""
 
-    supervised: Tensor | None  # (), L_sup
-    self_trained: Tensor | None  # (), mean ℓ_S, before `unlabeled_weight`
-    log_p: Tensor | None  # (N, C), the teacher's log-probabilities
-    log_y: Tensor | None  # (N, C), log ỹ
-    omega: Tensor | None  # (N,), ω
+    supervised: Tensor | None = None  # (), L_sup
+    self_trained: Tensor | None = None  # (), mean ℓ_S, before `unlabeled_weight`
+    log_p: Tensor | None = None  # (N, C), the teacher's log-probabilities
+    log_y: Tensor | None = None  # (N, C), log ỹ
+    omega: Tensor | None = None  # (N,), ω
 
 
 class Game:
@@ -85,10 +84,10 @@ class Game:
             raise ConfigError(
                 "strategy is given and so are settings it replaces (tau, class_mass, ...); set them there"
             )
-        _check_choice("coupling", coupling, Coupling)
-        _check_choice("pseudo_label", pseudo_label, PseudoLabel)
-        _check_choice("teacher_mode", teacher_mode, TeacherMode)
-        if not (is_number(unlabeled_weight) and unlabeled_weight >= 0 and math.isfinite(unlabeled_weight)):
+        check_choice("coupling", coupling, Coupling)
+        check_choice("pseudo_label", pseudo_label, PseudoLabel)
+        check_choice("teacher_mode", teacher_mode, TeacherMode)
+        if not (is_number(unlabeled_weight) and unlabeled_weight >= 0):
             raise ConfigError(f"unlabeled_weight={unlabeled_weight!r}: give a weight of 0 or more; the paper uses 1")
 
         self.student = student
@@ -129,7 +128,7 @@ class Game:
 
     @alpha.setter
     def alpha(self, value: float) -> None:
-        self._alpha = _checked_alpha(value)
+        self._alpha = check_alpha(value)
 
     @property
     def couples(self) -> bool:
@@ -145,34 +144,27 @@ class Game:
             raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
         self._merged = False
         self._forget_old_terms()
-        supervised = self_trained = None
+        losses, parts = [], Parts()
         anticipated: list[tuple[Inputs, Tensor]] = []  # what gets a pseudo-label, and log f(x, θS) on it
         if labeled is not None:
-            if not (isinstance(labeled, (tuple, list)) and len(labeled) == 2):
-                raise ShapeError(f"labeled is {_kind(labeled)}; give a pair (inputs, labels)")
-            x_l, y = labeled
+            x_l, y = check_pair(labeled)
             log_q = self._log_f(self.student, x_l)
             supervised = supervised_loss(log_q, check_labels(y, log_q)).mean(-1)
+            losses.append(supervised)
+            parts = replace(parts, supervised=supervised.detach())
             if self.pseudo_label == "all":
                 anticipated.append((x_l, log_q))
         if unlabeled is not None:
             anticipated.append((unlabeled, self._log_f(self.student, unlabeled)))
-        self.last = Parts(None if supervised is None else supervised.detach(), None, None, None, None)
         if anticipated:
             response = self.respond(*(x for x, _ in anticipated))
-            log_q = torch.cat([log_q for _, log_q in anticipated], dim=-2)
-            self_trained = self.strategy.loss(response, log_q).mean(-1)
-            self.last = Parts(
-                self.last.supervised,
-                self_trained.detach(),
-                self._log_p,
-                response.log_y.detach(),
-                response.omega.detach(),
-            )
-        terms = [supervised] if supervised is not None else []
-        if self_trained is not None:
-            terms.append(self.unlabeled_weight * self_trained)
-        return torch.stack(terms).sum()
+            self_trained = self.strategy.loss(response, _joined([log_q for _, log_q in anticipated])).mean(-1)
+            losses.append(self.unlabeled_weight * self_trained)
+            log_y, omega = response.log_y.detach(), response.omega.detach()
+            parts = replace(parts, self_trained=self_trained.detach(), log_p=self._log_p, log_y=log_y, omega=omega)
+        self.last = parts
+        loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
+        return loss.sum() if self.stacked else loss
 
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
@@ -182,8 +174,8 @@ class Game:
         couples = self.couples
         self._follower.require_gradients(couples)
         with torch.set_grad_enabled(couples and torch.is_grad_enabled()):
-            with self._own_buffers():
-                log_p = torch.cat([self._log_f(self.teacher, x) for x in inputs], dim=-2)
+            with undisturbed_buffers(self.teacher):
+                log_p = _joined([self._log_f(self.teacher, x) for x in inputs])
             response = self.strategy.respond(log_p)
             self._owed |= torch.is_grad_enabled()
         self._last_inputs, self._log_p = inputs, log_p.detach()
@@ -229,7 +221,7 @@ class Game:
     @torch.no_grad()
     def predict_proba(self, inputs: Inputs, *, by: Player = "student") -> Tensor:
         """Class probabilities `(N, C)` in evaluation mode, by the student unless asked otherwise."""
-        _check_choice("by", by, Player)
+        check_choice("by", by, Player)
         module = self.student if by == "student" else self.teacher
         modes = [(each, each.training) for each in module.modules()]
         module.eval()
@@ -252,7 +244,7 @@ class Game:
             )
         if self.probe is None:
             self.probe = self._last_inputs[-1]
-        with torch.no_grad(), self._own_buffers():
+        with torch.no_grad(), undisturbed_buffers(self.teacher):
             labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
         before, self._probe_labels = self._probe_labels, labels
         leader_norm, interaction_norm, angle = terms(self._parameters, self._interaction, 1.0 - self.alpha)
@@ -280,7 +272,7 @@ class Game:
         missing = {"teacher", "alpha", "steps", "probe_labels"} - set(state)
         if missing:
             raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")
-        alpha = _checked_alpha(state["alpha"])
+        alpha = check_alpha(state["alpha"])
         self._follower.load_state(state["teacher"])
         self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
         self._owed, self._merged, self._interaction, self._stamp = False, False, {}, None
@@ -300,36 +292,6 @@ class Game:
         self._classes = classes
         return log_p
 
-    @contextmanager
-    def _own_buffers(self) -> Iterator[None]:
-        """Undo what a teacher in training mode does to its buffers: they are the average of the student's, no more."""
-        if not self.teacher.training:
-            yield
-            return
-        saved = [
-            (owner, name, buffer, buffer.clone())
-            for owner in self.teacher.modules()
-            for name, buffer in owner._buffers.items()
-            if buffer is not None
-        ]
-        try:
-            yield
-        finally:
-            for owner, name, buffer, value in saved:
-                owner._buffers[name] = buffer  # a module may have put a new one in its place
-                buffer.data.copy_(value)  # .data: autograd must not count this as a change to what backward needs
 
-
-def _checked_alpha(value: float) -> float:
-    if not (is_number(value) and 0.0 <= value <= 1.0):
-        raise ConfigError(f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99")
-    return float(value)
-
-
-def _kind(value: object) -> str:
-    return f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, (tuple, list)) else "")
-
-
-def _check_choice(name: str, value: object, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, get_args(choices)))}")
+def _joined(rows: list[Tensor]) -> Tensor:
+    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)

@@ -14,11 +14,10 @@ from torch import Tensor
 def log_class_mass(z: Tensor) -> Tensor:
     """How much of each class the batch holds: log f_j = log Σ_x p_j(x)^(1/τ).
 
-    z: log p / τ, `(..., N, C)`. Returns `(..., 1, C)`. A class that no row can be (every z is -inf) gets log f = log N
-    instead of -inf, so that 0/0 in Eq. 6 reads as a label of 0, with no NaN in the gradient.
+    z: log p / τ, `(..., N, C)`. Returns `(..., 1, C)`. A class that no row can be (every z is -inf) gets the lowest
+    finite number instead of -inf, so that 0/0 in Eq. 6 reads as a label of 0, with no NaN in the gradient.
     """
-    impossible = (z == -math.inf).all(dim=-2, keepdim=True)
-    return torch.logsumexp(z.masked_fill(impossible, 0.0), dim=-2, keepdim=True)
+    return torch.logsumexp(_finite(z), dim=-2, keepdim=True)
 
 
 def log_soft_labels(log_p: Tensor, tau: float, *, class_mass: bool = True, log_prior: Tensor | None = None) -> Tensor:
@@ -48,7 +47,11 @@ def sample_weight(log_y: Tensor) -> Tensor:
     log_y: `(..., N, C)`, normalised. Returns `(..., N)`.
     """
     C = log_y.shape[-1]
-    y = log_y.exp()
-    plogp = y * torch.where(y > 0, log_y, 0.0)  # 0 log 0 = 0, with a gradient of 0
+    minus_H = (log_y.exp() * _finite(log_y)).sum(dim=-1)
     # The clamp only removes rounding: H can exceed log C by an ulp at the uniform label, where its gradient is 0.
-    return (1.0 + plogp.sum(dim=-1) / math.log(C)).clamp(0.0, 1.0)
+    return (1.0 + minus_H / math.log(C)).clamp(min=0.0)
+
+
+def _finite(log_p: Tensor) -> Tensor:
+    """log 0 as the lowest finite number: 0 log 0 is then 0, and so is its gradient."""
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min)

@@ -5,7 +5,6 @@ with a `Response` of yours from `respond`, and use it in `loss`.
 """
 
 import math
-import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,13 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from drift.core.checks import is_number
 from drift.core.labels import hard_labels, log_soft_labels, sample_weight
 from drift.core.losses import student_loss
 from drift.errors import ConfigError, ShapeError
-
-
-def is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real)
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class SoftStrategy(Strategy):
     differentiate_weights: bool = True
 
     def __post_init__(self) -> None:
-        if not (is_number(self.tau) and self.tau > 0 and math.isfinite(self.tau)):
+        if not (is_number(self.tau) and self.tau > 0):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
         if self.prior is not None:
             if not self.class_mass:
@@ -80,7 +76,7 @@ class SoftStrategy(Strategy):
                 object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
             except (TypeError, ValueError):
                 raise ConfigError(f"prior={self.prior!r}: give a list of shares, one a class") from None
-            if not all(share > 0 and math.isfinite(share) for share in self.prior or ()):
+            if not all(is_number(share) and share > 0 for share in self.prior or ()):
                 raise ConfigError(f"prior={self.prior}: every class needs a positive share")
 
     @property

@@ -5,7 +5,8 @@ ordinary backward through the teacher, scaled. `Follower` pairs the two modules'
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -114,6 +115,26 @@ class Follower:
         for name, (_, teacher) in own.items():
             teacher.copy_(state[name])
         self.take_gradients()
+
+
+@contextmanager
+def undisturbed_buffers(teacher: nn.Module) -> Iterator[None]:
+    """Undo what a teacher in training mode does to its buffers: they are the average of the student's, no more."""
+    if not teacher.training:
+        yield
+        return
+    saved = [
+        (owner, name, buffer, buffer.clone())
+        for owner in teacher.modules()
+        for name, buffer in owner._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        yield
+    finally:
+        for owner, name, buffer, value in saved:
+            owner._buffers[name] = buffer  # a module may have put a new one in its place
+            buffer.data.copy_(value)  # .data: autograd must not count this as a change to what backward needs
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ class Moons:
     y_test: Tensor
 
 
-def two_moons(*, seed: int, noise: float, labeled: int = 12, unlabeled: int = 500, test: int = 500) -> Moons:
+def two_moons(*, seed: int, noise: float, labeled: int = 12, unlabeled: int = 500, test: int = 250) -> Moons:
     """Draw so many points a class; the three parts are disjoint. The paper has 12 labelled and 500 unlabelled.
 
     Differs from paper: it does not say what accuracy is measured on; we draw test points apart from both.

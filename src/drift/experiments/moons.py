@@ -20,6 +20,7 @@ from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.training.loop import Batch, initialize, self_train
 from drift.training.seeding import seeded
+from drift.training.threads import threads
 
 METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "differentiable"}
 
@@ -46,6 +47,7 @@ class Trials:
     students: dict[int, Stacked] = field(default_factory=dict)
 
 
+@threads(1)
 def run(
     config: MoonsConfig,
     seeds: Sequence[int],

@@ -31,7 +31,7 @@ def demo(out: Path, bar: Bar) -> Shown:
         f"12 labelled and 500 unlabelled points a class, noise {config.noise}, batches of {config.batch_size}, a"
         f" network of two layers with {config.hidden} tanh units, {config.initial_epochs} supervised epochs, then"
         f" {config.epochs} of self-training with Adam at {config.learning_rate}, α = {config.alpha}, τ = {config.tau}."
-        " The two methods differ in one argument: whether the student anticipates its teacher. Accuracy is on 1,000"
+        " The two methods differ in one argument: whether the student anticipates its teacher. Accuracy is on 500"
         " points a trial that neither method saw."
     )
     page = write_page(

@@ -8,14 +8,31 @@ element (SGD, Adam, AdamW) then trains each trial as if it were alone.
 import copy
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from drift.errors import ConfigError
 
+# Layers that do the same to every element, whatever the shape: they serve stacked inputs as they are.
+ELEMENTWISE = (nn.Tanh, nn.ReLU, nn.GELU, nn.Dropout, nn.Identity)
+
+
+class StackedLinear(nn.Module):
+    """y_s = x_s W_sᵀ + b_s for every trial s. weight: `(trials, out, in)`; bias: `(trials, out)`."""
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias.unsqueeze(1), x, self.weight.transpose(1, 2))
+
 
 class Stacked(nn.Module):
-    """Trials side by side: inputs `(trials, N, ...)` to logits `(trials, N, C)`, each trial with weights of its own."""
+    """Trials side by side: inputs `(trials, N, ...)` to logits `(trials, N, C)`, each trial with weights of its own.
+
+    A sequence of linear and elementwise layers runs as batched products, anything else through `torch.func.vmap`.
+    """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -23,30 +40,45 @@ class Stacked(nn.Module):
             raise ConfigError("Stacked needs at least one module; got none")
         parameters, buffers = stack_module_state(list(modules))
         self.trials = len(modules)
+        self.single = [copy.deepcopy(modules[0]).requires_grad_(False)]  # in a list: not a submodule, only a pattern
         self.base = copy.deepcopy(modules[0])
+        self.batched = _is_plain(self.base)
+        if self.batched:
+            for name, layer in self.base.named_children():
+                if isinstance(layer, nn.Linear):
+                    self.base.set_submodule(name, StackedLinear().train(layer.training))
         for name, value in parameters.items():
-            trainable = self.base.get_parameter(name).requires_grad
+            trainable = modules[0].get_parameter(name).requires_grad
             _replace(self.base, name, nn.Parameter(value.detach(), requires_grad=trainable))
         for name, value in buffers.items():
             _replace(self.base, name, value)
 
     def forward(self, *inputs: Tensor) -> Tensor:
+        if self.batched:
+            logits: Tensor = self.base(*inputs)
+            return logits
         state = {**dict(self.base.named_parameters()), **dict(self.base.named_buffers())}
 
         def one(state: dict[str, Tensor], *inputs: Tensor) -> Tensor:
             logits: Tensor = functional_call(self.base, state, inputs)
             return logits
 
-        logits: Tensor = vmap(one, randomness="different")(state, *inputs)
+        logits = vmap(one, randomness="different")(state, *inputs)
         return logits
 
     def trial(self, index: int) -> nn.Module:
         """One trial as an ordinary module, with weights of its own."""
-        module = copy.deepcopy(self.base)
+        module = copy.deepcopy(self.single[0]).train(self.training)
         for name, value in (*self.base.named_parameters(), *self.base.named_buffers()):
             one = value.detach()[index].clone()
-            _replace(module, name, nn.Parameter(one) if isinstance(value, nn.Parameter) else one)
+            _replace(module, name, nn.Parameter(one, value.requires_grad) if isinstance(value, nn.Parameter) else one)
         return module
+
+
+def _is_plain(module: nn.Module) -> bool:
+    return isinstance(module, nn.Sequential) and all(
+        isinstance(layer, ELEMENTWISE) or (isinstance(layer, nn.Linear) and layer.bias is not None) for layer in module
+    )
 
 
 def _replace(module: nn.Module, name: str, value: Tensor) -> None:

@@ -1,0 +1,49 @@
+"""What a user gives the game, checked where it comes in: each fault says what was seen and what to do."""
+
+import math
+import numbers
+from typing import Any, get_args
+
+from torch import Tensor
+
+from drift.errors import ConfigError, LabelError, ShapeError
+
+
+def is_number(value: object) -> bool:
+    """A real, finite number."""
+    return isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def check_alpha(value: float) -> float:
+    if not (is_number(value) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99")
+    return float(value)
+
+
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """One of the strings of a `Literal`."""
+    if value not in get_args(choices):
+        raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, get_args(choices)))}")
+
+
+def check_pair(labeled: object) -> tuple[Any, Tensor]:
+    """Inputs and their labels."""
+    if isinstance(labeled, (tuple, list)) and len(labeled) == 2:
+        return labeled[0], labeled[1]
+    kind = f"a {type(labeled).__name__}" + (f" of {len(labeled)}" if isinstance(labeled, (tuple, list)) else "")
+    raise ShapeError(f"labeled is {kind}; give a pair (inputs, labels)")
+
+
+def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
+    """Class indices that fit the predictions they are compared with, as int64."""
+    if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex():
+        kind = str(y.dtype) if isinstance(y, Tensor) else type(y).__name__
+        raise LabelError(f"labels are {kind}; give a tensor of class indices, torch.int64")
+    if y.shape != log_q.shape[:-1]:
+        raise ShapeError(f"labels have shape {tuple(y.shape)}, predictions {tuple(log_q.shape)}; give one label a row")
+    classes = log_q.shape[-1]
+    low, high = (int(bound) for bound in y.aminmax())
+    if low < 0 or high >= classes:
+        seen = low if low < 0 else high
+        raise LabelError(f"label {seen} is outside 0..{classes - 1}; fix it, or pass the row as unlabeled")
+    return y.long()
