@@ -30,28 +30,44 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
 
 
 def learning_curves(accuracy: Mapping[str, np.ndarray], *, unit: str = "epoch") -> Figure:
-    """Accuracy over training and at its end (the paper's figure 1).
+    """Two methods over training, their paired difference, and where they end (the paper's figure 1 and a step more).
 
-    accuracy: for each method an array (trials, epochs + 1) of shares. Left: mean, and a band of one standard deviation
-    over trials. Right: every trial's last accuracy, with mean and standard deviation.
+    accuracy: for each of two methods an array (trials, epochs + 1) of shares on the same trials. Left: mean, and a band
+    of one standard deviation over trials. Middle: second minus first, trial by trial, which is what a paired test sees.
+    Right: every trial's last accuracy, with mean and standard deviation.
     """
     with _style():
-        figure = Figure(figsize=(8.4, 3.4), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+        figure = Figure(figsize=(11, 3.4), layout="constrained")
+        left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.35, 1))
         for place, (name, scores) in enumerate(accuracy.items()):
             colour, percent = COLOURS.get(name, CLASS_COLOURS[place]), 100 * scores
             mean, spread = percent.mean(0), percent.std(0, ddof=1)
-            epochs = np.arange(len(mean))
-            left.plot(epochs, mean, color=colour, label=name, linestyle="-" if place else "--", linewidth=2)
-            left.fill_between(epochs, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            dash = ("--", "-")[place]
+            left.plot(mean, color=colour, label=name, linestyle=dash, linewidth=2)
+            left.fill_between(np.arange(len(mean)), mean - spread, mean + spread, color=colour, alpha=0.1, linewidth=0)
+            for edge in (mean - spread, mean + spread):
+                left.plot(edge, color=colour, linestyle=dash, linewidth=0.7)
             _strip(right, place, percent[:, -1], colour, MARKERS[place])
-        left.set(xlabel=unit, ylabel="test accuracy (%)", title="Mean over trials, band: ± 1 standard deviation")
+        left.set(xlabel=unit, ylabel="test accuracy (%)", title="Mean ± standard deviation over trials")
         left.legend(loc="lower right")
+        _difference(middle, accuracy, unit)
         right.set_xticks(range(len(accuracy)), list(accuracy))
         right.set_xlim(-0.6, len(accuracy) - 0.4)
-        trials = len(next(iter(accuracy.values())))
-        right.set(title=f"Last {unit}, {trials} trials", ylabel="test accuracy (%)")
+        right.set_title(f"Last {unit}, all {len(next(iter(accuracy.values())))} trials")
         return figure
+
+
+def _difference(axes: Axes, accuracy: Mapping[str, np.ndarray], unit: str) -> None:
+    (first, theirs), (second, ours) = accuracy.items()
+    gap = 100 * (ours - theirs)
+    mean, error = gap.mean(0), gap.std(0, ddof=1) / np.sqrt(len(gap))
+    colour = COLOURS.get(second, CLASS_COLOURS[1])
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.plot(mean, color=colour, linewidth=2)
+    axes.fill_between(
+        np.arange(len(mean)), mean - 1.96 * error, mean + 1.96 * error, color=colour, alpha=0.2, linewidth=0
+    )
+    axes.set(xlabel=unit, ylabel="points", title=f"{second} minus {first}, 95 % interval")
 
 
 def _strip(axes: Axes, place: int, values: np.ndarray, colour: str, marker: str) -> None:

@@ -1,0 +1,49 @@
+# `make demo` and `make test` work on a fresh clone; each installs what it needs into .venv, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Real data and encoders for the tests that want them; those tests skip, and say so, where there are none.
+export DRIFT_DATA ?= $(wildcard $(CURDIR)/../shared/data)
+export DRIFT_MODELS ?= $(wildcard $(CURDIR)/../shared/models)
+# The test processes share the cores; threads inside each would only fight.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-slow lint format clean
+
+demo: $(VENV)/.base
+	$(BIN)/drift demo
+
+test: $(VENV)/.dev lint
+	$(BIN)/pytest --numprocesses 2
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check --quiet src tests benchmarks
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing DRIFT into $(VENV) (once; a few minutes)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing DRIFT and its test tools into $(VENV) (once; a few minutes)"
+	$(PIP) --editable '.[text,dev]'
+	@touch $@ $(VENV)/.base
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,76 @@
+"""A folder is whole or not there; what was there before survives every failure."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from drift.data.files import whole_folder
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def fill(path: Path, files: dict[str, str]) -> None:
+    with whole_folder(path) as folder:
+        for name, text in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+
+
+def test_a_new_folder_appears_with_its_parents(tmp_path: Path) -> None:
+    fill(tmp_path / "runs" / "one", {"a.txt": "1", "deep/b.txt": "2"})
+    assert content(tmp_path) == {"runs/one/a.txt": "1", "runs/one/deep/b.txt": "2"}
+
+
+def test_nothing_is_there_before_the_block_ends(tmp_path: Path) -> None:
+    with whole_folder(tmp_path / "run") as folder:
+        (folder / "a.txt").write_text("1")
+        assert not (tmp_path / "run").exists()
+        assert folder.parent == tmp_path  # the same disk, so that the last move is a rename
+    assert content(tmp_path) == {"run/a.txt": "1"}
+
+
+def test_an_old_folder_is_replaced_whole(tmp_path: Path) -> None:
+    fill(tmp_path / "run", {"old.txt": "old", "both.txt": "old"})
+    fill(tmp_path / "run", {"both.txt": "new"})
+    assert content(tmp_path) == {"run/both.txt": "new"}
+    assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("fault", [ValueError, OSError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_fault_in_the_block_leaves_the_old_folder_and_no_debris(
+    tmp_path: Path, fault: type[BaseException], there: bool
+) -> None:
+    if there:
+        fill(tmp_path / "run", {"old.txt": "old"})
+    with pytest.raises(fault), whole_folder(tmp_path / "run") as folder:
+        (folder / "half.txt").write_text("half")
+        raise fault
+    assert content(tmp_path) == ({"run/old.txt": "old"} if there else {})
+    assert os.listdir(tmp_path) == (["run"] if there else [])
+
+
+@pytest.mark.parametrize("kind", ["file", "link to a file"])
+def test_a_file_in_the_way_is_kept_and_no_debris_is_left(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "taken"
+    if kind == "file":
+        target.write_text("mine")
+    else:
+        (tmp_path / "file").write_text("mine")
+        target.symlink_to(tmp_path / "file")
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(OSError, match="taken"):
+        fill(target, {"a.txt": "1"})
+    assert target.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_others_may_read_it_as_any_folder_here(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    fill(tmp_path / "run", {"a.txt": "1"})
+    mode = stat.S_IMODE((tmp_path / "run").stat().st_mode)
+    assert oct(mode) == oct(stat.S_IMODE((tmp_path / "usual").stat().st_mode))

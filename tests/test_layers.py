@@ -1,0 +1,158 @@
+"""Imports point one way, and importing costs and changes nothing that was not asked for."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import drift
+
+SOURCE = Path(drift.__file__).parent
+
+# What each layer may import of the others; its own layer is always allowed. Some do not exist yet.
+LEAVES = {"errors"}
+ON_CORE = LEAVES | {"core"}  # data, weak and models know only core
+TASKS = ON_CORE | {"data", "weak", "models"}
+METHODS = TASKS | {"tasks"}
+TRAINING = METHODS | {"methods", "presets"}
+ABOVE_TRAINING = TRAINING | {"training", "version"}
+ALLOWED = {
+    "errors": set(),
+    "core": LEAVES,
+    "data": ON_CORE,
+    "weak": ON_CORE,
+    "models": ON_CORE,
+    "presets": ON_CORE,
+    "tasks": TASKS,
+    "methods": METHODS,
+    "training": TRAINING,
+    "report": ABOVE_TRAINING,
+    "estimator": ABOVE_TRAINING,
+    "experiments": ABOVE_TRAINING | {"report", "estimator"},
+    "cli": ABOVE_TRAINING | {"report", "estimator", "experiments"},
+}
+LAYER_OF_FILE = {"estimator_files": "estimator"}  # modules beside the folders that are one layer together
+
+
+def files() -> list[Path]:
+    """Every source file but the package's own front door, which names things of all layers."""
+    return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
+
+
+def layer_of(module: str) -> str:
+    """`drift.core.game` -> `core`; what the front door hands out counts as what it is at home."""
+    name = module.split(".")[1] if "." in module else "version"
+    if name in drift._HOME:
+        return layer_of(drift._HOME[name])
+    if name.startswith("__"):
+        return "version"
+    return LAYER_OF_FILE.get(name, name)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Absolute names of what a file imports, inside functions too; `from drift import x` and `drift.x` are both x."""
+    package = ("drift", *path.relative_to(SOURCE).parent.parts)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    binds_drift = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name != "drift")
+            binds_drift |= any(alias.name == "drift" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            stem = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (stem, node.module) if part)
+            yield from (f"drift.{alias.name}" for alias in node.names) if module == "drift" else (module,)
+    for node in ast.walk(tree):
+        if binds_drift and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "drift":
+                yield f"drift.{node.attr}"
+
+
+def file_layer(path: Path) -> str:
+    return layer_of(".".join(("drift", *path.relative_to(SOURCE).with_suffix("").parts)))
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path: Path) -> None:
+    layer = file_layer(path)
+    assert layer in ALLOWED, f"{layer} is a new layer: say in ALLOWED what it may import"
+    used = {layer_of(name) for name in imported(path) if name.split(".")[0] == "drift"}
+    assert used - {layer} <= ALLOWED[layer]
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=lambda path: path.name)
+def test_core_needs_torch_and_nothing_else(path: Path) -> None:
+    outside = {name.split(".")[0] for name in imported(path)} - {"drift"}
+    assert outside <= {"torch", *sys.stdlib_module_names}
+
+
+def test_the_table_of_layers_has_no_circle() -> None:
+    reached: dict[str, set[str]] = {}
+
+    def below(layer: str, above: tuple[str, ...]) -> set[str]:
+        assert layer not in above, f"{' -> '.join((*above, layer))} is a circle"
+        if layer not in reached:
+            parts = [below(each, (*above, layer)) | {each} for each in ALLOWED.get(layer, set())]
+            reached[layer] = set().union(*parts)
+        return reached[layer]
+
+    assert below("cli", ()) >= {"core", "errors", "training"}
+
+
+def test_reading_imports_sees_every_form(tmp_path: Path) -> None:
+    body = "import drift, os.path\nfrom drift import Game\ndef f():\n    from drift.cli import main\n    drift.core.x\n"
+    nested = SOURCE / "data" / "not_there.py"
+    path = tmp_path / "file.py"
+    path.write_text(body)
+
+    class Elsewhere(type(path)):  # read from one place, named as if in another
+        def relative_to(self, *_: object) -> Path:
+            return nested.relative_to(SOURCE)
+
+    assert set(imported(Elsewhere(path))) == {"os.path", "drift.Game", "drift.cli", "drift.core"}
+    assert layer_of("drift.Game") == "core"
+    assert layer_of("drift.__version__") == layer_of("drift") == "version"
+
+
+def in_a_new_process(code: str) -> dict:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+HEAVY = ("torch", "sklearn", "scipy", "matplotlib", "numpy", "pandas")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import drift; dir(drift)",
+        "import sys; from drift.cli.main import run; sys.argv = ['drift', '--help']; attempt(run)",
+        "import sys; from drift.cli.main import run; sys.argv = ['drift', 'demo', '--help']; attempt(run)",
+        "import sys; from drift.cli.main import run; sys.argv = ['drift', '--version']; attempt(run)",
+    ],
+    ids=["import drift", "--help", "demo --help", "--version"],
+)
+def test_the_front_door_does_not_wait_for_heavy_packages(code: str) -> None:
+    attempt = "def attempt(call):\n    try: call()\n    except SystemExit as end: assert end.code in (0, None)\n"
+    loaded = in_a_new_process(f"{attempt}{code}\nimport json, sys; print(json.dumps([*sys.modules]))")
+    assert "drift" in loaded
+    assert not set(HEAVY) & set(loaded)
+
+
+def test_importing_core_changes_no_global_state() -> None:
+    look = "[torch.random.get_rng_state().tolist(), random.getstate(), torch.get_num_threads()," + (
+        " str(torch.get_default_dtype()), torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()]"
+    )
+    code = f"import json, random, torch\nbefore = {look}\nimport drift.core\nprint(json.dumps(before == {look}))"
+    assert in_a_new_process(code) is True
+
+
+def test_every_name_of_the_front_door_opens() -> None:
+    for name in drift.__all__:
+        assert getattr(drift, name) is not None
+    with pytest.raises(AttributeError, match="DriftClassifier"):
+        drift.NoSuchThing  # noqa: B018
