@@ -29,8 +29,8 @@ def table(title: str, scores: dict[str, Scores], ours: str) -> list[str]:
         if name != ours:
             test = paired_t(scores[ours].accuracy, row.accuracy)
             cells[3:] = [
-                f"{100 * test.difference:+.2f} ± {100 * test.standard_error:.2f}",
-                f"{test.p:.3f}",
+                test.gap(),
+                test.p_text(),
                 test.verdict(),
             ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -51,7 +51,7 @@ def main(seeds: range) -> None:
         "Made by `python benchmarks/digits.py`, all in one run, methods interleaved on each split. scikit-learn's",
         f"handwritten digits, 1,797 images of 64 pixels: {TEST_ROWS} random ones for testing, the others for training,",
         f"a new split for each of {len(seeds)} seeds. Accuracy is mean ± standard deviation over seeds; seconds",
-        "are the median. Δ is DRIFT (or the differentiable teacher) minus the row on the same splits, ± standard error,",
+        "are medians. Δ is DRIFT (or the differentiable teacher) minus the row on the same splits, ± standard error,",
         "with the two-sided p of a paired t-test; win, tie and loss are DRIFT's at p < 0.05. `Supervised`,",
         '`Self-training` and `DRIFT` are `DriftClassifier` with `coupling` "none", "detached" and "differentiable" and',
         "otherwise its defaults, which were chosen on other splits (seeds 100 to 104) of the same data.",

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from drift.experiments.moons import MoonsConfig, compare, run
-from drift.experiments.statistics import paired_t
+from drift.experiments.statistics import PairedTest, paired_t
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 ROWS, PAGE = RESULTS / "two-moons.jsonl", RESULTS / "two-moons.md"
@@ -73,6 +73,7 @@ def table() -> None:
         config = row["config"]
         for trials, cell in row["trials"].items():
             st, dr, test = cell["self_training"], cell["drift"], cell["test"]
+            verdict = test.pop("verdict")
             cells = [
                 config["noise"],
                 config["batch_size"],
@@ -80,9 +81,9 @@ def table() -> None:
                 f"{100 * row['start']:.1f}",
                 trials,
                 *(f"{100 * mean:.2f} ± {100 * spread:.2f}" for mean, spread in (st, dr)),
-                f"{100 * test['difference']:+.2f} ± {100 * test['standard_error']:.2f}",
-                f"{test['p']:.3f}",
-                test["verdict"],
+                PairedTest(**test).gap(),
+                PairedTest(**test).p_text(),
+                verdict,
             ]
             lines.append(f"| {' | '.join(map(str, cells))} |")
     PAGE.write_text("\n".join(lines) + "\n")

@@ -56,11 +56,12 @@ NEXT_STEPS = (
 
 
 def _table(accuracy: dict[str, np.ndarray], tests: dict[int, PairedTest]) -> Table:
-    rows = [["Supervised start", *(_cell(accuracy["DRIFT"][:n, 0]) for n in tests), ""]]
-    rows += [[name, *(_cell(scores[:n, -1]) for n in tests), ""] for name, scores in accuracy.items()]
-    rows[-1][-1] = ", ".join(f"p = {test.p:.2g} ({n} pairs)" for n, test in tests.items())
-    headings = ["", *(f"{n} trials" for n in tests), "DRIFT against Self-training, paired t-test"]
-    return Table(headings, rows, "Two moons, test accuracy in %, mean ± standard deviation")
+    rows = [["Supervised start", *(_cell(accuracy["DRIFT"][:n, 0]) for n in tests)]]
+    rows += [[name, *(_cell(scores[:n, -1]) for n in tests)] for name, scores in accuracy.items()]
+    rows += [["DRIFT minus Self-training", *(test.gap() for test in tests.values())]]
+    rows += [["p of a paired t-test", *(test.p_text() for test in tests.values())]]
+    caption = "Two moons, test accuracy in %: mean ± standard deviation; difference ± standard error"
+    return Table(["", *(f"{n} trials" for n in tests)], rows, caption)
 
 
 def _cell(scores: np.ndarray) -> str:
@@ -68,13 +69,12 @@ def _cell(scores: np.ndarray) -> str:
 
 
 def _in_words(trials: int, test: PairedTest) -> str:
-    gap = f"{100 * test.difference:+.2f} points ± {100 * test.standard_error:.2f}"
     verdict = {
         "win": "DRIFT is better, and chance alone would rarely do that",
         "loss": "DRIFT is worse, and chance alone would rarely do that",
         "tie": "the difference is not significant",
     }[test.verdict()]
-    return f"Over {trials} trials DRIFT minus Self-training is {gap} (p = {test.p:.2g}): {verdict}."
+    return f"Over {trials} trials DRIFT minus Self-training is {test.gap()} points (p = {test.p:.2g}): {verdict}."
 
 
 def _figure_1(out: Path, accuracy: dict[str, np.ndarray]) -> Picture:

@@ -18,6 +18,14 @@ class PairedTest:
     p: float
     pairs: int
 
+    def gap(self) -> str:
+        """The difference in points with its standard error, for scores that are shares: "+0.15 ± 0.08"."""
+        points = round(100 * self.difference, 2) + 0.0  # + 0.0 turns -0.0 into 0.0
+        return f"{points:+.2f} ± {100 * self.standard_error:.2f}"
+
+    def p_text(self) -> str:
+        return f"{self.p:.3f}" if self.p >= 0.001 else "< 0.001"
+
     def verdict(self, level: float = 0.05) -> str:
         """win, loss, or tie (not significant at this level)."""
         if not self.p < level:
