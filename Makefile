@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Real data and encoders for the tests that want them; those tests skip, and say so, where there are none.
 export DRIFT_DATA ?= $(wildcard $(CURDIR)/../shared/data)

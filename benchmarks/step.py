@@ -63,7 +63,7 @@ def encoder_case(rng: torch.Generator) -> Case | str:  # or why it cannot be had
     return student, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
 
 
-CASES = {"mlp": (mlp_case, 500), "cnn": (cnn_case, 100), "encoder": (encoder_case, 20)}  # with their usual repeats
+CASES = {"mlp": (mlp_case, 500), "cnn": (cnn_case, 100), "encoder": (encoder_case, 40)}  # with their usual repeats
 
 
 def logits(module: nn.Module, inputs: dict[str, Tensor]) -> Tensor:  # (N, C)
@@ -176,7 +176,7 @@ def run(name: str, repeats: int | None) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", default=",".join(CASES), help="which, with commas between (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, help="timed steps a variant (default: mlp 500, cnn 100, encoder 20)")
+    parser.add_argument("--repeats", type=int, help="timed steps a variant (default: mlp 500, cnn 100, encoder 40)")
     parser.add_argument("--threads", type=int, default=1, help="threads torch may use (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="write the JSON to this file too")
     args = parser.parse_args()

@@ -66,10 +66,9 @@ def imported(path: Path) -> Iterator[str]:
             stem = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
             module = ".".join(part for part in (stem, node.module) if part)
             yield from (f"drift.{alias.name}" for alias in node.names) if module == "drift" else (module,)
-    for node in ast.walk(tree):
-        if binds_drift and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "drift":
-                yield f"drift.{node.attr}"
+    for node in ast.walk(tree) if binds_drift else ():
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "drift":
+            yield f"drift.{node.attr}"
 
 
 def file_layer(path: Path) -> str:

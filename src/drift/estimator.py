@@ -1,6 +1,7 @@
 """`DriftClassifier`: differentiable self-training with scikit-learn's contract."""
 
 import copy
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -55,7 +57,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     batch_size : rows a step, labelled and unlabelled each.
     learning_rate, weight_decay : of AdamW.
     standardize : shift and scale each feature to mean 0 and deviation 1 over the rows given to `fit`.
-    n_jobs : threads that torch computes with; None is 1, which is fastest for small modules.
+    n_jobs : threads that torch computes with; None is 1, which is fastest for small modules; -1 is all cores.
     random_state : seed; the same seed gives the same bits.
     verbose : show a progress bar.
 
@@ -134,11 +136,16 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         self.label_budget_ = int(encoded.labeled.sum())
         self.mean_ = X.mean(axis=0) if self.standardize else np.zeros(X.shape[1])
         deviation = X.std(axis=0) if self.standardize else np.ones(X.shape[1])
-        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+        # The deviation of a feature that never varies is rounding error: dividing by it would magnify later rows.
+        varies = np.ptp(X, axis=0) > 10 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
+        self.scale_ = np.where(varies, deviation, 1.0)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        with seeded(seed), threads(self.n_jobs or 1):
+        with seeded(seed), threads(effective_n_jobs(self.n_jobs)):
             self.student_ = self._build(X.shape[1], len(self.classes_))
-            self.trace_ = self._train(self._tensor(X), encoded, torch.Generator().manual_seed(seed))
+            rows = self._tensor(X)
+            self._check_module(rows[:1])
+            self.student_.train()  # pretrained modules come in evaluation mode
+            self.trace_ = self._train(rows, encoded, torch.Generator().manual_seed(seed))
         self.student_.eval()
         return self
 
@@ -146,7 +153,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         """Probability of each class in `classes_`, by the student. Shape (rows, classes)."""
         check_is_fitted(self)
         X = self._tensor(validate_data(self, X, dtype=np.float64, reset=False))
-        with torch.no_grad(), threads(self.n_jobs or 1):
+        with torch.no_grad(), threads(effective_n_jobs(self.n_jobs)):
             parts = [log_probabilities(self.student_, part).exp() for part in torch.split(X, PREDICT_ROWS)]
         return torch.cat(parts).numpy()
 
@@ -182,6 +189,10 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             raise ConfigError(f"coupling={self.coupling!r} is not one of 'differentiable', 'detached', 'none'")
         if isinstance(self.prior, str) and self.prior != "labels":
             raise ConfigError(f"prior={self.prior!r}: give None, 'labels', or one share a class")
+        if not isinstance(self.hidden, Sequence) or not all(
+            isinstance(width, (int, np.integer)) and width > 0 for width in self.hidden
+        ):
+            raise ConfigError(f"hidden={self.hidden!r}: give a list of widths, such as (256,)")
 
     def _build(self, features: int, classes: int) -> nn.Module:
         if self.module is None:
@@ -193,6 +204,22 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
                 f"module is {type(self.module).__name__}; give a torch module or a function that builds one"
             )
         return self.module(features, classes)
+
+    def _check_module(self, row: Tensor) -> None:
+        """One row through the module: it must take the features, and speak about the classes."""
+        if not isinstance(self.student_, nn.Module):
+            raise ConfigError(f"module built {type(self.student_).__name__}; return a torch module")
+        name = type(self.student_).__name__
+        self.student_.eval()
+        try:
+            with torch.no_grad():
+                logits = log_probabilities(self.student_, row).shape[1]
+        except RuntimeError as error:
+            raise ConfigError(f"module {name} cannot take a row of {row.shape[1]} features: {error}") from error
+        if logits != len(self.classes_):
+            raise ConfigError(
+                f"module {name} returns {logits} logits a row, the labels have {len(self.classes_)} classes"
+            )
 
     def _tensor(self, X: np.ndarray) -> Tensor:
         return torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
@@ -211,7 +238,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
                 yield Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])
 
         trace: list[dict[str, object]] = []
-        every = max(1, self.steps // LOOKS)
+        every = max(1, math.ceil(self.steps / LOOKS))
 
         def look(step: int, loss: Tensor) -> None:
             tick()
@@ -221,7 +248,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         with progress("DRIFT", self.initial_steps + self.steps, shown=bool(self.verbose)) as tick:
             start = islice(batches(labels=True, rest=False), self.initial_steps)
             initialize(game, start, self._optimizer(), lambda *_: tick())
-            play = batches(labels=not self.weak, rest=self.coupling != "none" and len(x_u) > 0)
+            plays = self.coupling != "none"
+            play = batches(labels=not (self.weak and plays), rest=plays and len(x_u) > 0)
             self_train(game, islice(play, self.steps), self._optimizer(), look)
         return trace
 

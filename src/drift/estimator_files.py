@@ -11,6 +11,7 @@ from safetensors.torch import load_model, save_model
 
 from drift.data.files import whole_folder
 from drift.errors import ConfigError, FileError
+from drift.training.seeding import seeded
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,18 +50,16 @@ def load(
 ) -> "DriftClassifier":
     """Build the classifier that `save` wrote, with `module` where it had one of the user's own."""
     content = _read(Path(path))
-    if content["own_module"] and module is None:
+    if content.get("own_module") and module is None:
         raise ConfigError(
             f"{path}: this model has a module of its own; pass load(path, module=...) with it or its factory"
         )
-    classifier = kind(**{**content["parameters"], "module": module})
-    classifier.classes_ = np.array(content["classes"], dtype=np.dtype(content["classes_dtype"]))
-    classifier.mean_, classifier.scale_ = np.array(content["mean"]), np.array(content["scale"])
-    classifier.n_features_in_ = len(classifier.mean_)
-    if content["feature_names"]:
-        classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
-    classifier.label_budget_, classifier.trace_ = content["label_budget"], content["trace"]
-    classifier.student_ = classifier._build(classifier.n_features_in_, len(classifier.classes_))
+    try:
+        classifier = _restored(kind, content, module)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path}: {SETTINGS} is damaged ({type(error).__name__}: {error}); save it again") from error
+    with seeded(0):  # the weights drawn here are overwritten
+        classifier.student_ = classifier._build(classifier.n_features_in_, len(classifier.classes_))
     try:
         load_model(classifier.student_, str(Path(path) / WEIGHTS))
     except (RuntimeError, SafetensorError, OSError) as error:
@@ -69,6 +68,22 @@ def load(
             f"{path}: {WEIGHTS} does not fit the module ({reason}); was it saved with another one?"
         ) from error
     classifier.student_.eval()
+    return classifier
+
+
+def _restored(
+    kind: "type[DriftClassifier]", content: dict[str, Any], module: "nn.Module | ModuleFactory | None"
+) -> "DriftClassifier":
+    """Everything but the weights."""
+    classifier = kind(**{**content["parameters"], "module": module})
+    classifier.classes_ = np.array(content["classes"], dtype=np.dtype(content["classes_dtype"]))
+    classifier.mean_, classifier.scale_ = np.array(content["mean"]), np.array(content["scale"])
+    if classifier.mean_.shape != classifier.scale_.shape:
+        raise ValueError(f"{len(classifier.mean_)} means, {len(classifier.scale_)} scales")
+    classifier.n_features_in_ = len(classifier.mean_)
+    if content["feature_names"]:
+        classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
+    classifier.label_budget_, classifier.trace_ = content["label_budget"], content["trace"]
     return classifier
 
 

@@ -91,9 +91,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("name", ["moons", "digits"])
-def test_demo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str) -> None:
     assert call(monkeypatch, "demo", name, "--out", str(tmp_path / "new" / "out")) == 0
     out, err = capfd.readouterr()
     assert (tmp_path / "new" / "out" / "report.html").is_file()

@@ -47,9 +47,14 @@ def test_a_fault_in_the_block_leaves_the_old_folder_and_no_debris(
 ) -> None:
     if there:
         fill(tmp_path / "run", {"old.txt": "old"})
-    with pytest.raises(fault), whole_folder(tmp_path / "run") as folder:
-        (folder / "half.txt").write_text("half")
-        raise fault
+
+    def fails_half_way() -> None:
+        with whole_folder(tmp_path / "run") as folder:
+            (folder / "half.txt").write_text("half")
+            raise fault
+
+    with pytest.raises(fault):
+        fails_half_way()
     assert content(tmp_path) == ({"run/old.txt": "old"} if there else {})
     assert os.listdir(tmp_path) == (["run"] if there else [])
 

@@ -15,9 +15,7 @@ def parts(data: Moons) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 @settings(deadline=None)
 @given(counts=st.tuples(*[st.integers(1, 30)] * 3), seed=st.integers(0, 99), noise=st.sampled_from([0.05, 0.1, 0.3]))
-def test_so_many_points_a_class_and_none_in_two_parts(
-    counts: tuple[int, int, int], seed: int, noise: float
-) -> None:
+def test_so_many_points_a_class_and_none_in_two_parts(counts: tuple[int, int, int], seed: int, noise: float) -> None:
     labeled, unlabeled, test = counts
     drawn = parts(two_moons(seed=seed, noise=noise, labeled=labeled, unlabeled=unlabeled, test=test))
     for (x, y), count in zip(drawn, counts, strict=True):

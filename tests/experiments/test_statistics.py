@@ -76,6 +76,27 @@ def test_verdicts(difference: float, p: float, level: float, verdict: str) -> No
     assert PairedTest(difference, 0.1, 1.0, p, 5).verdict(level) == verdict
 
 
+@pytest.mark.parametrize(
+    ("difference", "error", "text"),
+    [(0.0015, 0.0008, "+0.15 ± 0.08"), (-0.0015, 0.0008, "-0.15 ± 0.08"), (-1e-9, 0.0, "+0.00 ± 0.00")],
+)
+def test_the_gap_in_points(difference: float, error: float, text: str) -> None:
+    assert PairedTest(difference, error, 1.0, 0.5, 5).gap() == text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0451, "0.045"), (1.0, "1.000"), (0.001, "0.001"), (0.00099, "< 0.001"), (0.0, "< 0.001")]
+)
+def test_p_as_text(p: float, text: str) -> None:
+    assert PairedTest(0.1, 0.1, 1.0, p, 5).p_text() == text
+
+
+def test_a_score_that_is_no_number_is_no_finding() -> None:
+    test = paired_t([0.9, math.nan, 0.8], [0.8, 0.7, 0.7])
+    assert test.verdict() == "tie"
+    assert test.p_text() == "nan"
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [1.0]), ([], []), ([1.0, 2.0], [1.0]), ([[1.0, 2.0]] * 2,) * 2])
 def test_too_few_or_unpaired_scores_are_refused(ours: list, theirs: list) -> None:
     with pytest.raises(ValueError, match="at least 2 scores on the same seeds"):

@@ -37,9 +37,15 @@ class Doubled(nn.Linear):
         return 2 * super().forward(x)
 
 
-def tied() -> nn.Module:
+def used_twice() -> nn.Module:
     layer = nn.Linear(FEATURES, FEATURES)
     return nn.Sequential(layer, nn.Tanh(), layer)
+
+
+def tied() -> nn.Module:
+    model = nn.Sequential(nn.Linear(FEATURES, FEATURES), nn.Tanh(), nn.Linear(FEATURES, FEATURES))
+    model[2].weight = model[0].weight
+    return model
 
 
 BATCHED: dict[str, Callable[[], nn.Module]] = {
@@ -59,7 +65,8 @@ MAPPED: dict[str, Callable[[], nn.Module]] = {
     "softmax inside": lambda: nn.Sequential(nn.Linear(FEATURES, 5), nn.Softmax(1), nn.Linear(5, CLASSES)),
     "a sequence with its own forward": lambda: Centred(nn.Linear(FEATURES, 5), nn.Tanh(), nn.Linear(5, CLASSES)),
     "a linear layer with its own forward": lambda: nn.Sequential(Doubled(FEATURES, 5), nn.Linear(5, CLASSES)),
-    "one layer twice": tied,
+    "one layer twice": used_twice,
+    "tied weights": tied,
 }
 ANY = {**BATCHED, **MAPPED}
 
@@ -188,16 +195,12 @@ def test_running_statistics_are_kept_a_trial_each() -> None:
 
 @pytest.mark.parametrize("tail", [nn.Identity, nn.Flatten], ids=["batched", "mapped"])
 def test_dropout_differs_between_trials_and_stops_in_evaluation(tail: type[nn.Module]) -> None:
-    modules = [nn.Sequential(nn.Dropout(0.5), tail()) for _ in range(TRIALS)]
-    ones = torch.ones(TRIALS, 50, 20)
+    modules = [nn.Sequential(nn.Dropout(0.5), tail(), nn.Linear(20, 20)) for _ in range(TRIALS)]
+    for module in modules:  # the layer gives back what it gets, so that the logits show what was dropped
+        nn.init.eye_(module[2].weight)
+        nn.init.zeros_(module[2].bias)
+    ones, stacked = torch.ones(TRIALS, 50, 20), Stacked(modules)
     torch.manual_seed(0)
-    # The mapped path needs a parameter to know how many trials there are.
-    for module in modules:
-        module.append(nn.Linear(20, 20))
-        with torch.no_grad():
-            module[-1].weight.copy_(torch.eye(20))
-            module[-1].bias.zero_()
-    stacked = Stacked(modules)
     assert stacked.batched == (tail is nn.Identity)
     kept = stacked(ones) > 0
     assert 0.4 < kept.double().mean() < 0.6

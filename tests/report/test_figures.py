@@ -59,24 +59,36 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
 
 def test_curves_show_mean_and_deviation_in_percent() -> None:
     scores = np.array([[0.5, 0.6, 0.8], [0.7, 0.8, 0.9]])
-    left, right = learning_curves({"DRIFT": scores}, unit="step").axes
-    (line,) = left.lines
+    left, _, right = learning_curves({"Self-training": scores, "DRIFT": scores + 0.05}, unit="step").axes
+    line = next(line for line in left.lines if line.get_label() == "Self-training")
     assert line.get_xdata().tolist() == [0, 1, 2]
     assert line.get_ydata() == pytest.approx([60, 70, 85])
     band = left.collections[0].get_paths()[0].vertices[:, 1]
     deviation = 100 * scores.std(0, ddof=1)
     assert (band.min(), band.max()) == pytest.approx((60 - deviation[0], 85 + deviation[2]))
-    dots = right.collections[0].get_offsets()[:, 1]
-    assert sorted(dots) == pytest.approx([80, 90])
+    assert sorted(right.collections[0].get_offsets()[:, 1]) == pytest.approx([80, 90])
     assert left.get_xlabel() == "step"
     assert "2 trials" in right.get_title()
 
 
+def test_the_difference_is_taken_trial_by_trial() -> None:
+    theirs = np.random.default_rng(0).uniform(0.5, 0.9, (8, 3))
+    gaps = np.random.default_rng(1).normal(0.02, 0.01, (8, 3))
+    middle = learning_curves({"Self-training": theirs, "DRIFT": theirs + gaps}).axes[1]
+    curve = next(line for line in middle.lines if len(line.get_xdata()) == 3)
+    assert curve.get_ydata() == pytest.approx(100 * gaps.mean(0))
+    band = middle.collections[0].get_paths()[0].vertices[:, 1]
+    # As wide as the gaps differ, not as the trials do: the trials' own spread is some ten times this.
+    assert np.ptp(band) < 100 * (np.ptp(gaps.mean(0)) + 6 * gaps.std(0, ddof=1).max() / np.sqrt(8))
+    assert "DRIFT minus Self-training" in middle.get_title()
+
+
 def test_methods_are_told_apart_and_named() -> None:
-    left, right = curves().axes
+    left, *_, right = curves().axes
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["Self-training", "DRIFT"]
-    assert len({line.get_color() for line in left.lines}) == 2
-    assert len({line.get_linestyle() for line in left.lines}) == 2  # for those who see no colour
+    lines = [line for line in left.lines if line.get_label() in ("Self-training", "DRIFT")]
+    assert len({line.get_color() for line in lines}) == 2
+    assert len({line.get_linestyle() for line in lines}) == 2  # for those who see no colour
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["Self-training", "DRIFT"]
 
 

@@ -13,7 +13,9 @@ class Demo(StrEnum):
 
 def demo(
     name: Demo = typer.Argument(Demo.moons, help="Which demonstration."),
-    out: Path = typer.Option(Path("drift-demo"), "--out", "-o", help="Folder for figures and the report page."),
+    out: Path = typer.Option(
+        Path("drift-demo"), "--out", "-o", file_okay=False, help="Folder for figures and the report page."
+    ),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
     """Show supervised learning, Self-training and DRIFT side by side, in under a minute.
@@ -28,6 +30,7 @@ def demo(
         drift demo digits -o figures
     """
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from drift.experiments import digits, moons_demo
@@ -46,8 +49,9 @@ def demo(
         console.print(view)
         console.print()
     for line in shown.findings:
-        console.print(line, highlight=False)
-    console.print(f"\nReport and figures: [bold]{shown.page}[/bold]", highlight=False)
+        console.print(escape(line), highlight=False)
+    # soft_wrap: a path broken over two lines cannot be copied.
+    console.print(f"\nReport and figures: [bold]{escape(str(shown.page))}[/bold]", highlight=False, soft_wrap=True)
     console.print("\nTry next:")
     for command, why in shown.next_steps:
         console.print(f"  [bold]{command}[/bold]  {why}", highlight=False)

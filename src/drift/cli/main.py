@@ -17,19 +17,24 @@ app = typer.Typer(
 app.command()(demo)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from drift import __version__
+
+        typer.echo(f"drift {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def common(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and stop.", is_eager=True, callback=_print_version
+    ),
 ) -> None:
     """Good classifiers from few or noisy labels, by differentiable self-training.
 
     Start with `drift demo`.
     """
-    if version:
-        from drift import __version__
-
-        typer.echo(f"drift {__version__}")
-        raise typer.Exit
 
 
 def run() -> None:

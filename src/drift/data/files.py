@@ -2,31 +2,41 @@
 
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from drift.errors import FileError
 
 
 @contextmanager
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Fill a temporary folder in the block; it takes the place of `path` when the block ends, and only then."""
     target = Path(path)
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise FileError(f"{target} is a file or a link; give the name of a new folder, or of one to replace")
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
+    old = aside.with_name(f"{aside.name}-old")
+    aside.mkdir()  # not mkdtemp, which lets nobody else read the folder
     try:
         yield aside
         for file in aside.rglob("*"):
             _flush(file)
         _flush(aside)
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-            os.replace(target, old)  # rename onto an empty folder
+        replaces = target.exists()
+        if replaces:
+            os.replace(target, old)
+        try:
             os.replace(aside, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(aside, target)
+        except BaseException:
+            if replaces:
+                os.replace(old, target)
+            raise
         _flush(target.parent)
+        if replaces:
+            shutil.rmtree(old)
     finally:
         if aside.exists():
             shutil.rmtree(aside)

@@ -1,5 +1,6 @@
 """Labels as users write them, and as class indices: -1, None and NaN all mean "not labelled"."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ class Encoded:
 
 def encode_labels(y: Any) -> Encoded:
     """Class indices for labels that are ints, strings or whole floats; -1, None and NaN are unlabelled."""
+    if isinstance(y, (list, tuple)) and len({isinstance(value, str) for value in y}) == 2:
+        y = np.array(y, dtype=object)  # else numpy writes NaN and -1 as strings beside strings
     y = column_or_1d(y, warn=True)
     blank = _is_blank(y)
     known = y[~blank]
@@ -53,7 +56,9 @@ def _is_blank(y: np.ndarray) -> NDArray[np.bool_]:
 
 
 def _blank_value(value: Any) -> bool:
-    return value is None or (not isinstance(value, str) and (value != value or value == UNLABELED))
+    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None):  # pd.NA cannot be compared
+        return True
+    return not isinstance(value, str) and bool(value != value or value == UNLABELED)
 
 
 def _one_kind(known: np.ndarray) -> np.ndarray:

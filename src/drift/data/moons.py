@@ -27,9 +27,9 @@ def two_moons(*, seed: int, noise: float, labeled: int = 12, unlabeled: int = 50
     """
     counts = np.array([labeled, unlabeled, test])
     X, y = make_moons(n_samples=(counts.sum(), counts.sum()), noise=noise, random_state=seed)
-    parts = np.array([np.split(np.flatnonzero(y == c), counts.cumsum()[:-1]) for c in (0, 1)], dtype=object)
+    of_class = [np.split(np.flatnonzero(y == c), counts.cumsum()[:-1]) for c in (0, 1)]
     tensors = []
     for part in range(3):
-        rows = np.concatenate(list(parts[:, part]))
+        rows = np.concatenate([parts[part] for parts in of_class])
         tensors += [torch.tensor(X[rows], dtype=torch.float32), torch.tensor(y[rows])]
     return Moons(*tensors)

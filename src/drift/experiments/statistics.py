@@ -24,7 +24,7 @@ class PairedTest:
         return f"{points:+.2f} ± {100 * self.standard_error:.2f}"
 
     def p_text(self) -> str:
-        return f"{self.p:.3f}" if self.p >= 0.001 else "< 0.001"
+        return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
     def verdict(self, level: float = 0.05) -> str:
         """win, loss, or tie (not significant at this level)."""

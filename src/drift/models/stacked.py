@@ -57,10 +57,10 @@ class Stacked(nn.Module):
         if self.batched:
             logits: Tensor = self.base(*inputs)
             return logits
-        state = {**dict(self.base.named_parameters()), **dict(self.base.named_buffers())}
+        state = _slots(self.base)
 
         def one(state: dict[str, Tensor], *inputs: Tensor) -> Tensor:
-            logits: Tensor = functional_call(self.base, state, inputs)
+            logits: Tensor = functional_call(self.base, state, inputs, tie_weights=False)
             return logits
 
         logits = vmap(one, randomness="different")(state, *inputs)
@@ -76,15 +76,34 @@ class Stacked(nn.Module):
 
 
 def _is_plain(module: nn.Module) -> bool:
-    return isinstance(module, nn.Sequential) and all(
-        isinstance(layer, ELEMENTWISE) or (isinstance(layer, nn.Linear) and layer.bias is not None) for layer in module
+    """Exactly these types, as a subclass may compute something else, and no parameter used twice."""
+    return (
+        type(module) is nn.Sequential
+        and all(type(layer) in ELEMENTWISE or (type(layer) is nn.Linear and layer.bias is not None) for layer in module)
+        and len(list(module.named_parameters())) == len(list(module.named_parameters(remove_duplicate=False)))
     )
 
 
+def _slots(module: nn.Module) -> dict[str, Tensor]:
+    """Every place that holds a tensor, once: a layer used twice is one place, a tied parameter several.
+
+    `functional_call` would fill a place it knows by two names twice, and leave the first filling there afterwards.
+    """
+    return {
+        f"{name}.{key}" if name else key: tensor
+        for name, layer in module.named_modules()
+        for key, tensor in (*layer._parameters.items(), *layer._buffers.items())
+        if tensor is not None
+    }
+
+
 def _replace(module: nn.Module, name: str, value: Tensor) -> None:
+    """Put `value` in the place of the tensor of that name, and wherever else that tensor is used."""
     *path, leaf = name.split(".")
     owner = module.get_submodule(".".join(path))
-    if isinstance(value, nn.Parameter):
-        owner._parameters[leaf] = value
-    else:
-        owner._buffers[leaf] = value
+    kind = "_parameters" if isinstance(value, nn.Parameter) else "_buffers"
+    old = getattr(owner, kind).get(leaf)
+    getattr(owner, kind)[leaf] = value
+    for other in module.modules() if old is not None else ():
+        slots = getattr(other, kind)
+        slots.update({key: value for key, tensor in slots.items() if tensor is old})

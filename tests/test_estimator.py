@@ -1,0 +1,240 @@
+"""`DriftClassifier` keeps scikit-learn's contract, and takes labels as people write them."""
+
+import pickle
+from io import BytesIO
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
+from torch import nn
+
+from drift import DriftClassifier
+from drift.errors import ConfigError, DriftError, LabelError
+
+X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
+FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
+NAN = float("nan")
+
+
+def short(**settings: Any) -> DriftClassifier:
+    return DriftClassifier(**{"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings})
+
+
+MINUS_ONE_IS_UNLABELLED = {"check_classifiers_classes": "uses -1 as a class, which here means unlabelled"}
+
+
+@parametrize_with_checks(
+    [DriftClassifier(initial_steps=100, steps=50)], expected_failed_checks=lambda _: MINUS_ONE_IS_UNLABELLED
+)
+def test_the_contract(estimator: DriftClassifier, check: Any) -> None:
+    assert check(estimator) is None
+
+
+def test_the_one_exception_to_the_contract_is_said_plainly() -> None:
+    with pytest.raises(LabelError, match=r"-1 means unlabelled.*rename it"):
+        check_classifiers_classes("DriftClassifier", DriftClassifier(initial_steps=100, steps=50))
+
+
+def unlabelled_as(mark: object, kind: Any) -> np.ndarray:
+    return np.array([mark if label == -1 else label for label in FEW], dtype=kind)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        unlabelled_as(-1, object),
+        unlabelled_as(None, object),
+        unlabelled_as(NAN, object),
+        unlabelled_as(NAN, float),
+        unlabelled_as(-1.0, np.float32),
+        pd.Series(FEW, index=np.arange(len(FEW))[::-1]),
+        pd.Series(FEW).where(FEW != -1).astype("Int64"),
+        FEW.tolist(),
+    ],
+    ids=["object -1", "None", "object NaN", "float NaN", "float -1", "Series", "Series with NA", "list"],
+)
+def test_every_mark_of_unlabelled_trains_the_same_model(y: object) -> None:
+    expected = short().fit(X, FEW)
+    model = short().fit(X, y)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert model.label_budget_ == expected.label_budget_ == 30
+    assert np.array_equal(model.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["zebra", "ant", "mole"],
+        [30, 10, 20],
+        [3.0, 1.0, 2.0],
+        np.array(["b", "a", "c"], dtype=object),
+        pd.Series(["b", "a", "c"], dtype="category"),
+        pd.Series(["b", "a", "c"], dtype="string"),
+    ],
+    ids=["strings", "ints", "floats", "objects", "categories", "pandas strings"],
+)
+def test_classes_are_sorted_and_predictions_speak_the_users_language(names: Any) -> None:
+    written = names.iloc[Y] if isinstance(names, pd.Series) else np.asarray(names)[Y]
+    model = short(steps=50, learning_rate=0.01).fit(X, written)
+    assert model.classes_.tolist() == sorted(names)
+    predicted = model.predict(X)
+    assert predicted.shape == (len(X),)
+    assert set(predicted.tolist()) == set(names)
+    assert np.array_equal(predicted, model.classes_[model.predict_proba(X).argmax(1)])
+    assert model.score(X, np.asarray(written)) > 0.8  # chance is 1/3
+
+
+def test_bools() -> None:
+    model = short(steps=50, learning_rate=0.01).fit(X, Y == 1)
+    assert model.classes_.tolist() == [False, True]
+    assert model.predict(X).dtype == bool
+    assert model.score(X, Y == 1) > 0.8
+
+
+@pytest.mark.parametrize("missing", [None, pd.NA, NAN, -1])
+def test_strings_with_gaps(missing: object) -> None:
+    names = np.array(["zebra", "ant", "mole"])[Y]
+    y = [name if known else missing for name, known in zip(names.tolist(), FEW != -1, strict=True)]
+    model = short().fit(X, y)
+    assert model.classes_.tolist() == ["ant", "mole", "zebra"]
+    assert model.label_budget_ == 30
+
+
+@pytest.mark.parametrize("rows", [1, 7, 120])
+def test_probabilities_are_a_distribution_over_the_classes(rows: int) -> None:
+    shares = short().fit(X, FEW).predict_proba(X[:rows])
+    assert shares.shape == (rows, 3)
+    assert (shares >= 0).all()
+    assert np.allclose(shares.sum(1), 1, atol=1e-6)
+
+
+def test_many_rows_are_predicted_as_few_are() -> None:
+    model = short().fit(X, FEW)
+    many = np.tile(X, (90, 1))  # more than one forward pass holds
+    assert np.allclose(model.predict_proba(many), np.tile(model.predict_proba(X), (90, 1)), atol=1e-6)
+
+
+def test_a_data_frame_brings_feature_names() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = short().fit(frame, FEW)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert np.array_equal(model.predict_proba(frame), short().fit(X, FEW).predict_proba(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_pipeline_cross_validation_and_grid_search() -> None:
+    pipeline = make_pipeline(MinMaxScaler(), short(steps=50, learning_rate=0.01))
+    assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.8
+    search = GridSearchCV(pipeline, {"driftclassifier__tau": [0.5, 1.0]}, cv=2).fit(X, Y)
+    assert search.best_params_["driftclassifier__tau"] in (0.5, 1.0)
+    assert search.best_estimator_[-1].classes_.tolist() == [0, 1, 2]
+
+
+def test_a_clone_has_the_settings_and_nothing_learned() -> None:
+    model = short(alpha=0.7, prior=[1, 2, 3]).fit(X, FEW)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        twin.predict(X)
+    assert np.array_equal(twin.fit(X, FEW).predict_proba(X), model.predict_proba(X))
+
+
+def through_joblib(model: DriftClassifier) -> DriftClassifier:
+    file = BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+@pytest.mark.parametrize("copied", [lambda model: pickle.loads(pickle.dumps(model)), through_joblib])
+def test_a_pickled_model_predicts_the_same_bits(copied: Any) -> None:
+    model = short().fit(X, FEW)
+    assert np.array_equal(copied(model).predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.full(len(Y), -1), "none of the 120 rows has a label"),
+        (np.full(len(Y), None), "none of the 120 rows has a label"),
+        (np.full(len(Y), 2), "one class"),
+        (np.where(FEW == -1, NAN, 2.0), "one class"),
+        (np.where(Y == 0, 1, -1), "-1 means unlabelled"),
+    ],
+)
+def test_labels_that_make_no_classifier_are_refused(y: np.ndarray, message: str) -> None:
+    with pytest.raises(LabelError, match=message):
+        short().fit(X, y)
+
+
+def test_rows_and_labels_must_match() -> None:
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples.*120, 119"):
+        short().fit(X, FEW[:-1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"coupling": "coupled"}, "coupling='coupled' is not one of"),
+        ({"coupling": None}, "coupling=None is not one of"),
+        ({"prior": "uniform"}, "prior='uniform'"),
+        ({"prior": [0.5, 0.5]}, "prior has 2 classes but the logits have 3"),
+        ({"prior": [1, 1, 0]}, "positive share"),
+        ({"prior": 3}, "prior=3"),
+        ({"prior": "labels", "class_mass": False}, "prior is given but class_mass is off"),
+        ({"steps": -1}, "steps=-1"),
+        ({"steps": 2.5}, "steps=2.5"),
+        ({"initial_steps": "many"}, "initial_steps='many'"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"alpha": 1.5}, "alpha=1.5"),
+        ({"tau": 0}, "tau=0"),
+        ({"unlabeled_weight": -1}, "unlabeled_weight=-1"),
+        ({"module": "mlp"}, "module is str"),
+        ({"hidden": 256}, "hidden=256"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"learning_rate": -1.0}, "learning rate: -1"),
+        ({"dropout": 1.5}, "dropout"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        short(**settings).fit(X, FEW)
+
+
+def test_most_wrong_settings_are_found_before_any_training() -> None:
+    def build(features: int, classes: int) -> nn.Module:
+        raise AssertionError("training began")
+
+    for settings in ({"coupling": "x"}, {"prior": "x"}, {"steps": -1}, {"initial_steps": 0.5}, {"batch_size": 0}):
+        with pytest.raises(ConfigError):
+            short(module=build, **settings).fit(X, FEW)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [nn.Linear(4, 2), nn.Linear(4, 5), nn.Linear(7, 3), lambda features, classes: None],
+    ids=["too few classes", "too many classes", "other features", "no module"],
+)
+def test_a_module_that_does_not_fit_the_data_is_refused(module: Any) -> None:
+    with pytest.raises(DriftError, match=r"class|feature|module"):
+        short(module=module).fit(X, FEW)
+
+
+@pytest.mark.parametrize("jobs", [-1, 2])
+def test_threads_are_counted_as_everywhere_in_scikit_learn(jobs: int) -> None:
+    before = torch.get_num_threads()
+    model = short(n_jobs=jobs).fit(X, FEW)
+    assert torch.get_num_threads() == before
+    assert np.allclose(model.predict_proba(X), short().fit(X, FEW).predict_proba(X), atol=1e-4)

@@ -1,0 +1,231 @@
+"""A saved `DriftClassifier` comes back to the bit, and a folder that is not one says so."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors import SafetensorError
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from torch import Tensor, nn
+
+from drift import DriftClassifier
+from drift.errors import ConfigError, FileError
+
+X, Y = make_blobs(90, n_features=4, centers=3, cluster_std=2.0, random_state=0)
+FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
+WEIGHTS, SETTINGS = "model.safetensors", "classifier.json"
+
+
+def fitted(y: Any = FEW, **settings: Any) -> DriftClassifier:
+    defaults = {"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0}
+    return DriftClassifier(**{**defaults, **settings}).fit(X, y)
+
+
+class Network(nn.Module):
+    """With buffers, and with one layer used twice."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.inner, self.norm = nn.Linear(features, features), nn.BatchNorm1d(features)
+        self.again = self.inner
+        self.head = nn.Linear(features, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.again(torch.relu(self.norm(self.inner(x)))))
+
+
+def same_model(one: DriftClassifier, other: DriftClassifier) -> bool:
+    return np.array_equal(one.predict_proba(X), other.predict_proba(X)) and np.array_equal(
+        one.predict(X), other.predict(X)
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [np.array(["zebra", "ant", "mölë"]), np.array([30, 10, 20]), np.array([0.0, 2.0, 1.0]), None], ids=str
+)
+def test_it_comes_back_to_the_bit_whatever_the_labels(tmp_path: Path, names: np.ndarray | None) -> None:
+    model = fitted(Y == 1 if names is None else names[Y])
+    back = DriftClassifier.load(model.save(tmp_path / "model"))
+    assert same_model(back, model)
+    assert back.classes_.tolist() == model.classes_.tolist()
+    assert back.classes_.dtype == model.classes_.dtype
+    assert back.predict(X).dtype == model.predict(X).dtype
+
+
+def test_another_process_predicts_the_same_bits(tmp_path: Path) -> None:
+    model = fitted()
+    model.save(tmp_path / "model")
+    np.save(tmp_path / "X.npy", X)
+    code = (
+        "import numpy as np, sys, drift\n"
+        "model = drift.DriftClassifier.load(sys.argv[1] + '/model')\n"
+        "np.save(sys.argv[1] + '/p.npy', model.predict_proba(np.load(sys.argv[1] + '/X.npy')))"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert np.array_equal(np.load(tmp_path / "p.npy"), model.predict_proba(X))
+
+
+def test_what_was_learned_and_set_comes_back_too(tmp_path: Path) -> None:
+    settings = {"alpha": 0.7, "prior": "labels", "learning_rate": np.float64(0.002), "batch_size": np.int64(64)}
+    model = fitted(**settings)
+    back = DriftClassifier.load(str(model.save(str(tmp_path / "model"))))
+    assert {**back.get_params(), "hidden": tuple(back.hidden)} == model.get_params()
+    assert back.trace_ == model.trace_
+    assert back.label_budget_ == 30
+    assert back.n_features_in_ == 4
+    assert not hasattr(back, "feature_names_in_")
+    assert not back.student_.training
+    assert np.array_equal(clone(back).fit(X, FEW).predict_proba(X), model.predict_proba(X))
+
+
+def test_feature_names_come_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = DriftClassifier(initial_steps=5, steps=5, random_state=0).fit(frame, FEW)
+    back = DriftClassifier.load(model.save(tmp_path / "model"))
+    assert np.array_equal(back.predict_proba(frame), model.predict_proba(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        back.predict(frame[["d", "c", "b", "a"]])
+
+
+def test_a_generator_as_seed_is_not_saved(tmp_path: Path) -> None:
+    model = fitted(random_state=np.random.RandomState(3))
+    back = DriftClassifier.load(model.save(tmp_path / "model"))
+    assert same_model(back, model)
+    assert back.random_state is None
+
+
+def test_the_folder_holds_tensors_and_json_and_nothing_that_runs(tmp_path: Path) -> None:
+    folder = fitted().save(tmp_path / "deep" / "model")
+    assert sorted(os.listdir(folder)) == [SETTINGS, WEIGHTS]
+    assert json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["format"] == "drift-classifier/1"
+    weights = (folder / WEIGHTS).read_bytes()
+    header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
+    assert {name for name in header if name != "__metadata__"} == {"1.weight", "1.bias", "4.weight", "4.bias"}
+
+
+@pytest.mark.parametrize("given", [Network, Network(4, 3)], ids=["factory", "module"])
+def test_a_module_of_ones_own_comes_back_through_itself_or_its_factory(tmp_path: Path, given: Any) -> None:
+    model = fitted(module=given)
+    folder = model.save(tmp_path / "model")
+    network = Network(4, 3)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    for module in (Network, network):
+        assert same_model(DriftClassifier.load(folder, module=module), model)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
+    folder = fitted(module=Network).save(tmp_path / "model")
+    with pytest.raises(ConfigError, match=r"model: this model has a module of its own; pass load\(path, module="):
+        DriftClassifier.load(folder)
+
+
+def test_another_module_than_the_saved_one_is_refused(tmp_path: Path) -> None:
+    folder = fitted(module=Network).save(tmp_path / "model")
+    with pytest.raises(FileError, match="does not fit the module"):
+        DriftClassifier.load(folder, module=nn.Linear(4, 3))
+
+
+def test_loading_draws_nothing_from_the_callers_generator(tmp_path: Path) -> None:
+    folder = fitted().save(tmp_path / "model")
+    before = torch.random.get_rng_state()
+    DriftClassifier.load(folder)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        content = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        change(content)
+        (folder / SETTINGS).write_text(json.dumps(content), encoding="utf-8")
+
+    return damage
+
+
+def cut(name: str, keep: int) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:keep])
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no settings": lambda folder: (folder / SETTINGS).unlink(),
+    "no weights": lambda folder: (folder / WEIGHTS).unlink(),
+    "half the settings": cut(SETTINGS, 100),
+    "half the weights": cut(WEIGHTS, 300),
+    "empty weights": cut(WEIGHTS, 0),
+    "settings that are no text": lambda folder: (folder / SETTINGS).write_bytes(b"\x80\x04\xff\xfe"),
+    "a list": lambda folder: (folder / SETTINGS).write_text("[1, 2]"),
+    "another program's": lambda folder: (folder / SETTINGS).write_text('{"format": "other/1"}'),
+    "the next version's": edit(lambda content: content.update(format="drift-classifier/2")),
+    "no classes": edit(lambda content: content.pop("classes")),
+    "no parameters": edit(lambda content: content.pop("parameters")),
+    "an unknown setting": edit(lambda content: content["parameters"].update(beta=1)),
+    "a class too few": edit(lambda content: content["classes"].pop()),
+    "a feature too few": edit(lambda content: content["mean"].pop()),
+    "a scale too few": edit(lambda content: content["scale"].pop()),
+    "other widths": edit(lambda content: content["parameters"].update(hidden=[8])),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_folder_is_named(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    folder = fitted().save(tmp_path / "model")
+    damage(folder)
+    with pytest.raises((FileError, ConfigError), match="model"):
+        DriftClassifier.load(folder)
+
+
+def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for name in ("missing", "file"):
+        with pytest.raises(FileError, match=f"{name} is not a saved DriftClassifier"):
+            DriftClassifier.load(tmp_path / name)
+
+
+def test_saving_again_replaces_the_folder_whole(tmp_path: Path) -> None:
+    first, second = fitted(), fitted(random_state=1)
+    folder = first.save(tmp_path / "model")
+    (folder / "left over").write_text("x")
+    second.save(folder)
+    assert sorted(os.listdir(folder)) == [SETTINGS, WEIGHTS]
+    assert os.listdir(tmp_path) == ["model"]
+    assert same_model(DriftClassifier.load(folder), second)
+
+
+def test_a_setting_that_cannot_be_written_leaves_the_old_model(tmp_path: Path) -> None:
+    model = fitted()
+    folder = model.save(tmp_path / "model")
+    with pytest.raises(ConfigError, match="type range cannot be saved"):
+        fitted(hidden=range(8, 9)).save(folder)
+    assert os.listdir(tmp_path) == ["model"]
+    assert same_model(DriftClassifier.load(folder), model)
+
+
+def test_a_disk_that_takes_no_more_leaves_the_old_model(tmp_path: Path) -> None:
+    model = fitted(hidden=(4,))
+    folder = model.save(tmp_path / "model")
+    larger = fitted(hidden=(512,))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # writing past it fails as a full disk does
+    try:
+        with pytest.raises((OSError, SafetensorError)):
+            larger.save(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert os.listdir(tmp_path) == ["model"]
+    assert same_model(DriftClassifier.load(folder), model)
+
+
+def test_an_unfitted_model_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not fitted"):
+        DriftClassifier().save(tmp_path / "model")
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,265 @@
+"""What `DriftClassifier.fit` does: the phases, the coupling, the seed, and limits that must hold exactly."""
+
+import json
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits, make_blobs
+from torch import Tensor, nn
+
+from drift import DriftClassifier
+from drift.data.batches import endless_batches
+from drift.data.splits import sample_per_class
+
+X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
+FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
+STILL = {"dropout": 0.0, "input_dropout": 0.0}  # nothing random but the start and the batches
+
+
+def short(**settings: Any) -> DriftClassifier:
+    return DriftClassifier(**{"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings})
+
+
+def shares(y: np.ndarray = FEW, **settings: Any) -> np.ndarray:
+    return short(**settings).fit(X, y).predict_proba(X)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not() -> None:
+    assert np.array_equal(shares(), shares())
+    assert not np.allclose(shares(), shares(random_state=1))
+
+
+def test_the_callers_generators_decide_nothing_and_are_left_alone() -> None:
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        before = torch.random.get_rng_state(), np.random.get_state()[1].copy()
+        results.append(shares())
+        assert torch.equal(torch.random.get_rng_state(), before[0])
+        assert np.array_equal(np.random.get_state()[1], before[1])
+    assert np.array_equal(*results)
+
+
+class Counting(nn.Linear):
+    """A layer that notes with how many threads it computes."""
+
+    seen: ClassVar[set[int]] = set()
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.add(torch.get_num_threads())
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(("jobs", "used"), [(None, 1), (1, 1), (3, 3)])
+def test_threads_are_a_setting_and_not_the_callers(jobs: int | None, used: int) -> None:
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2):
+            Counting.seen.clear()
+            torch.set_num_threads(count)
+            results.append(shares(module=Counting, n_jobs=jobs))
+            assert Counting.seen == {used}  # in training and in predicting
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    assert np.array_equal(*results)
+
+
+def by_hand(y: np.ndarray, epochs: tuple[int, int], hidden: int = 16, batch: int = 256) -> np.ndarray:
+    """Labels alone, as a plain loop: two phases, each with an optimiser of its own."""
+    Z = torch.tensor((X - X.mean(0)) / X.std(0), dtype=torch.float32)
+    x_l, y_l = Z[y != -1], torch.tensor(y[y != -1])
+    seed = int(np.random.RandomState(0).randint(2**31))
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        layers = nn.Dropout(0.2), nn.Linear(4, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, 3)
+        model, generator = nn.Sequential(*layers), torch.Generator().manual_seed(seed)
+        for steps in epochs:
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
+            for rows in islice(endless_batches(len(x_l), batch, generator), steps):
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(x_l[rows]), y_l[rows]).backward()
+                optimizer.step()
+    with torch.no_grad():
+        return torch.softmax(model.eval()(Z), 1).numpy()
+
+
+@pytest.mark.parametrize("batch_size", [8, 256])
+@pytest.mark.parametrize("y", [FEW, Y], ids=["few labels", "all labels"])
+def test_without_coupling_it_is_plain_supervised_training(y: np.ndarray, batch_size: int) -> None:
+    expected = by_hand(y, (20, 10), batch=batch_size)
+    assert np.allclose(shares(y, coupling="none", batch_size=batch_size), expected, atol=1e-5)
+
+
+def test_the_start_is_the_supervised_phase_alone() -> None:
+    model = short(steps=0).fit(X, FEW)
+    assert np.allclose(model.predict_proba(X), by_hand(FEW, (20, 0)), atol=1e-5)
+    assert model.trace_ == []
+
+
+def test_without_coupling_unlabelled_rows_play_no_part() -> None:
+    settings = {"coupling": "none", "standardize": False}
+    alone = short(**settings).fit(X[FEW != -1], Y[FEW != -1])
+    assert np.array_equal(short(**settings).fit(X, FEW).predict_proba(X), alone.predict_proba(X))
+    assert not np.allclose(shares(standardize=False), alone.predict_proba(X), atol=1e-3)
+
+
+def test_a_self_training_term_of_no_weight_leaves_the_labels_alone() -> None:
+    for coupling in ("differentiable", "detached"):
+        weightless = shares(coupling=coupling, unlabeled_weight=0.0, **STILL)
+        assert np.allclose(weightless, shares(coupling="none", **STILL), atol=1e-5)
+    assert not np.allclose(shares(**STILL), shares(coupling="none", **STILL), atol=1e-3)
+
+
+def test_alpha_one_makes_drift_conventional_self_training() -> None:
+    assert np.array_equal(shares(alpha=1.0), shares(alpha=1.0, coupling="detached"))
+    assert not np.array_equal(shares(alpha=0.5), shares(alpha=0.5, coupling="detached"))
+
+
+@pytest.mark.parametrize("y", [FEW, Y], ids=["few labels", "all labels"])
+@pytest.mark.parametrize("weak", [False, True])
+def test_the_interaction_is_there_if_and_only_if_it_is_differentiable(y: np.ndarray, weak: bool) -> None:
+    coupled = short(coupling="differentiable", weak=weak).fit(X, y).trace_
+    detached = short(coupling="detached", weak=weak).fit(X, y).trace_
+    assert all(look["interaction_norm"] > 0 for look in coupled)
+    assert all(look["interaction_norm"] == 0 and look["angle"] is None for look in detached)
+    assert all(look["leader_norm"] > 0 for look in coupled + detached)
+
+
+def test_with_every_label_it_distils_itself_beside_the_labels() -> None:
+    model = short().fit(X, Y)
+    assert model.label_budget_ == len(Y)
+    assert model.trace_[0]["probe_size"] == len(Y)  # the labelled rows are what the teacher speaks about
+    assert not np.allclose(model.predict_proba(X), shares(Y, coupling="none"), atol=1e-3)
+
+
+def test_weak_labels_make_the_start_and_are_then_thrown_away() -> None:
+    turned = np.where(FEW == -1, -1, (FEW + 1) % 3)
+    untouched = {"initial_steps": 0, "steps": 20}
+    # Without a start labels have no way in: turning them all changes no bit.
+    assert np.array_equal(shares(FEW, weak=True, **untouched), shares(turned, weak=True, **untouched))
+    assert not np.allclose(shares(FEW, **untouched), shares(turned, **untouched), atol=1e-3)
+    # With a start they do.
+    assert not np.allclose(shares(FEW, weak=True), shares(turned, weak=True), atol=1e-3)
+
+
+def test_weak_labels_leave_pseudo_labels_on_every_row() -> None:
+    model = short(weak=True).fit(X, FEW)
+    assert model.trace_[0]["probe_size"] == len(X)
+    assert model.label_budget_ == 30
+    assert short().fit(X, FEW).trace_[0]["probe_size"] == len(X) - 30
+
+
+def test_weak_labels_without_a_game_are_labels_alone() -> None:
+    assert np.array_equal(shares(weak=True, coupling="none"), shares(coupling="none"))
+
+
+def test_a_prior_from_the_labels_is_their_counts() -> None:
+    skewed = np.where((Y == 0) | (np.arange(len(Y)) < 10), FEW, -1)
+    counts = np.bincount(skewed[skewed != -1]).tolist()
+    assert len({*counts}) > 1
+    from_labels = shares(skewed, prior="labels")
+    assert np.array_equal(from_labels, shares(skewed, prior=counts))
+    assert np.allclose(from_labels, shares(skewed, prior=np.array(counts) / sum(counts)), atol=1e-5)
+    assert not np.allclose(from_labels, shares(skewed), atol=1e-3)
+    assert np.allclose(shares(skewed), shares(skewed, prior=[1, 1, 1]), atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 19, 20, 39, 60, 125])
+def test_the_trace_is_at_most_twenty_looks_at_the_game(steps: int) -> None:
+    trace = short(initial_steps=1, steps=steps).fit(X, FEW).trace_
+    looks = [look["step"] for look in trace]
+    assert 1 <= len(looks) <= 20
+    assert looks == sorted(set(looks))
+    assert 1 <= looks[0] <= looks[-1] <= steps
+
+
+def test_the_trace_says_how_the_game_stands_in_json() -> None:
+    trace = short().fit(X, FEW).trace_
+    assert json.loads(json.dumps(trace, allow_nan=False)) == trace
+    for look in trace:
+        assert look["loss"] > 0
+        assert 0 <= look["mean_omega"] <= 1
+        assert 0 <= look["angle"] <= 180
+        assert len(look["class_mass"]) == 3
+        assert sum(look["class_mass"]) == pytest.approx(1, abs=1e-5)
+    assert trace[0]["flips"] is None
+    assert all(0 <= look["flips"] <= look["probe_size"] for look in trace[1:])
+
+
+def test_without_coupling_there_is_no_game_to_trace() -> None:
+    assert short(coupling="none").fit(X, FEW).trace_ == []
+
+
+@pytest.mark.parametrize("y", [FEW, Y, np.where(FEW == -1, None, FEW)], ids=["few", "all", "None"])
+def test_the_label_budget_is_every_label_seen(y: np.ndarray) -> None:
+    assert short(initial_steps=1, steps=1).fit(X, y).label_budget_ == sum(label not in (-1, None) for label in y)
+
+
+def test_shifting_and_scaling_features_changes_nothing() -> None:
+    other = X * [1e-3, 1.0, 50.0, 1e4] + [5.0, -3.0, 0.0, 1e5]
+    assert np.allclose(short().fit(other, FEW).predict_proba(other), shares(), atol=1e-3)
+
+
+def test_a_feature_that_never_varies_is_left_out_of_account() -> None:
+    constant = X.copy()
+    constant[:, 3] = 0.1  # its deviation comes out as 3e-17, not 0
+    model = short().fit(constant, FEW)
+    moved = constant.copy()
+    moved[:, 3] += 1e-6
+    assert np.allclose(model.predict_proba(moved), model.predict_proba(constant), atol=1e-4)
+
+
+class Network(nn.Module):
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.inner, self.norm = nn.Linear(features, 8), nn.BatchNorm1d(8)
+        self.drop, self.head = nn.Dropout(0.5), nn.Linear(8, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.drop(torch.relu(self.norm(self.inner(x)))))
+
+
+def test_a_module_of_ones_own_is_copied_trained_and_ready_to_predict() -> None:
+    network = Network(4, 3)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    model = short(module=network).fit(X, FEW)
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert isinstance(model.student_, Network)
+    assert not torch.equal(model.student_.head.weight, before["head.weight"])
+    assert not model.student_.training
+    assert np.array_equal(model.fit(X, FEW).predict_proba(X), short(module=network).fit(X, FEW).predict_proba(X))
+
+
+def test_a_module_trains_alike_whichever_mode_it_comes_in() -> None:
+    network = Network(4, 3)  # pretrained ones come in evaluation mode
+    modes = [short(module=network.train(mode)).fit(X, FEW).predict_proba(X) for mode in (True, False)]
+    assert np.array_equal(*modes)
+
+
+def test_a_factory_is_told_features_and_classes_and_draws_from_the_seed() -> None:
+    calls: list[tuple[int, int]] = []
+
+    def build(features: int, classes: int) -> nn.Module:
+        calls.append((features, classes))
+        return Network(features, classes)
+
+    assert np.array_equal(shares(module=build), shares(module=build))
+    assert not np.allclose(shares(module=build), shares(module=build, random_state=1))
+    assert set(calls) == {(4, 3)}
+
+
+def test_drift_beats_its_supervised_start_on_digits() -> None:
+    digits, truth = load_digits(return_X_y=True)
+    chosen = sample_per_class(truth, 10, seed=0)
+    y = np.full(len(truth), -1)
+    y[chosen] = truth[chosen]
+    rest = y == -1
+    start = DriftClassifier(random_state=0, steps=0).fit(digits, y).score(digits[rest], truth[rest])
+    end = DriftClassifier(random_state=0, steps=300).fit(digits, y).score(digits[rest], truth[rest])
+    assert end > start + 0.015  # 0.89 to 0.93 when this was written
