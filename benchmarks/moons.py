@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from drift.experiments.moons import MoonsConfig, compare, run
@@ -28,7 +28,7 @@ def configurations() -> Iterator[MoonsConfig]:
         for noise in (0.05, 0.1, 0.2, 0.3):
             yield MoonsConfig(noise=noise, batch_size=batch_size)
     for alpha in (0.0, 0.7, 0.9, 0.95, 0.99):
-        yield replace(MoonsConfig(), alpha=alpha)
+        yield MoonsConfig(batch_size=250, alpha=alpha)
 
 
 def study() -> None:

@@ -39,10 +39,16 @@ def save(classifier: "DriftClassifier", path: str | os.PathLike[str]) -> Path:
         "label_budget": classifier.label_budget_,
         "trace": classifier.trace_,
     }
-    with whole_folder(path) as folder:
-        save_model(classifier.student_, str(folder / WEIGHTS))
-        (folder / SETTINGS).write_text(json.dumps(content, indent=1, default=_plain), encoding="utf-8")
-    return Path(path)
+    target = Path(path)
+    if target.is_dir() and any(target.iterdir()) and not (target / SETTINGS).exists():
+        raise FileError(f"{target} holds other files than a saved model; give a new folder, or one that save() wrote")
+    try:
+        with whole_folder(target) as folder:
+            save_model(classifier.student_, str(folder / WEIGHTS))
+            (folder / SETTINGS).write_text(json.dumps(content, indent=1, default=_plain), encoding="utf-8")
+    except (OSError, SafetensorError) as error:
+        raise FileError(f"{target} could not be written ({error}); what was there before is untouched") from error
+    return target
 
 
 def load(
@@ -100,6 +106,6 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     raise ConfigError(f"a setting of type {type(value).__name__} cannot be saved; use numbers, strings and lists")

@@ -45,3 +45,8 @@ def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
     if rows == 0:
         raise ShapeError(f"{name} was given an empty batch; skip it, or pass None for no unlabelled data")
     return logits
+
+
+def joined(rows: list[Tensor]) -> Tensor:
+    """Batches `(..., N, C)` as one."""
+    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)

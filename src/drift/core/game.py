@@ -7,11 +7,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from drift.core.accumulation import Forward, RandomState, send_back, whole
 from drift.core.checks import check_alpha, check_choice, check_labels, check_pair, is_number
 from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
-from drift.core.forward import Inputs, log_probabilities
+from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
+from drift.core.processes import gather_rows, share, world_size
 from drift.core.strategy import Response, SoftStrategy, Strategy
 from drift.core.teacher import Follower, Gradients, add_interaction, copy_of, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
@@ -107,7 +109,6 @@ class Game:
         self._interaction: Gradients = {}
         self._stamp: tuple[int | None, ...] | None = None  # of the student's gradients as the last backward left them
         self._merged = False  # whether they are the whole gradient of the last loss
-        self._log_p: Tensor | None = None
         self._last_inputs: tuple[Inputs, ...] = ()
         self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
@@ -140,46 +141,80 @@ class Game:
 
         unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`.
         """
-        if unlabeled is None and labeled is None:
-            raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
         self._merged = False
         self._forget_old_terms()
-        losses, parts = [], Parts()
-        anticipated: list[tuple[Inputs, Tensor]] = []  # what gets a pseudo-label, and log f(x, θS) on it
-        if labeled is not None:
-            x_l, y = check_pair(labeled)
-            log_q = self._log_f(self.student, x_l)
-            supervised = supervised_loss(log_q, check_labels(y, log_q)).mean(-1)
-            losses.append(supervised)
-            parts = replace(parts, supervised=supervised.detach())
-            if self.pseudo_label == "all":
-                anticipated.append((x_l, log_q))
-        if unlabeled is not None:
-            anticipated.append((unlabeled, self._log_f(self.student, unlabeled)))
-        if anticipated:
-            response = self.respond(*(x for x, _ in anticipated))
-            self_trained = self.strategy.loss(response, _joined([log_q for _, log_q in anticipated])).mean(-1)
-            losses.append(self.unlabeled_weight * self_trained)
-            log_y, omega = response.log_y.detach(), response.omega.detach()
-            parts = replace(parts, self_trained=self_trained.detach(), log_p=self._log_p, log_y=log_y, omega=omega)
-        self.last = parts
-        loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
-        return loss.sum() if self.stacked else loss
+        return self._score(self._forward(unlabeled, labeled))
 
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
 
-        For losses of your own: build them on the response, then call `backward` on the result as usual.
+        For losses of your own: build them on the response, then call `backward` on the result as usual. Over several
+        processes it answers the rows of all of them together, and gives back this process's.
         """
-        couples = self.couples
-        self._follower.require_gradients(couples)
-        with torch.set_grad_enabled(couples and torch.is_grad_enabled()):
-            with undisturbed_buffers(self.teacher):
-                log_p = _joined([self._log_f(self.teacher, x) for x in inputs])
-            response = self.strategy.respond(log_p)
-            self._owed |= torch.is_grad_enabled()
-        self._last_inputs, self._log_p = inputs, log_p.detach()
-        return response
+        return self._answer(self._teach(*inputs))
+
+    def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
+        """Both players on one batch."""
+        if unlabeled is None and labeled is None:
+            raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
+        log_q_l = y = None
+        inputs, log_q = [], []  # what gets a pseudo-label, and log f(x, θS) on it
+        if labeled is not None:
+            x_l, y = check_pair(labeled)
+            log_q_l = self._log_f(self.student, x_l)
+            y = check_labels(y, log_q_l)
+            if self.pseudo_label == "all":
+                inputs.append(x_l)
+                log_q.append(log_q_l)
+        if unlabeled is not None:
+            inputs.append(unlabeled)
+            log_q.append(self._log_f(self.student, unlabeled))
+        if not inputs:
+            return Forward(log_q_l, y)
+        return Forward(log_q_l, y, joined(log_q), self._teach(*inputs))
+
+    def _teach(self, *inputs: Inputs) -> Tensor:
+        """log f(x, θT), `(..., N, C)`, with a gradient if the student is to anticipate it."""
+        self._follower.require_gradients(self.couples)
+        with torch.set_grad_enabled(self.couples and torch.is_grad_enabled()), undisturbed_buffers(self.teacher):
+            log_p = joined([self._log_f(self.teacher, x) for x in inputs])
+        self._last_inputs = inputs
+        return log_p
+
+    def _answer(self, log_p: Tensor) -> Response:
+        with torch.set_grad_enabled(log_p.requires_grad and torch.is_grad_enabled()):
+            rows = gather_rows(log_p)
+            response = self.strategy.respond(rows.log_p)
+        self._owed |= log_p.requires_grad
+        if rows.log_p is log_p:
+            return response
+        return response.narrow(dim=1 if self.stacked else 0, start=rows.start, stop=rows.stop)
+
+    def _score(self, played: Forward) -> Tensor:
+        """L from both players' predictions (Eq. 3, or Eq. 9); fills `last`."""
+        losses, parts = [], Parts()
+        if played.log_q_l is not None and played.y is not None:
+            supervised = self._mean(supervised_loss(played.log_q_l, played.y))
+            losses.append(supervised)
+            parts = replace(parts, supervised=supervised.detach())
+        if played.log_q is not None and played.log_p is not None:
+            response = self._answer(played.log_p)
+            self_trained = self._mean(self.strategy.loss(response, played.log_q))
+            losses.append(self.unlabeled_weight * self_trained)
+            parts = replace(
+                parts,
+                self_trained=self_trained.detach(),
+                log_p=played.log_p.detach(),
+                log_y=response.log_y.detach(),
+                omega=response.omega.detach(),
+            )
+        self.last = parts
+        loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
+        return loss.sum() if self.stacked else loss
+
+    def _mean(self, losses: Tensor) -> Tensor:
+        """The mean over the batch, `(..., N)` to `(...)`; over processes, this one's part of an average that is it."""
+        return losses.mean(-1) if world_size() == 1 else losses.sum(-1) * share(losses.shape[-1], losses.device)
 
     def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
         """Fill student.grad with the Stackelberg gradient (Eq. 4): leader + (1 - α) ∂L/∂θT.
@@ -189,18 +224,45 @@ class Game:
             micro-batch: the two terms are merged once an optimiser step, after reductions and before clipping.
         """
         self._forget_old_terms()
-        if backward is None:
-            torch.autograd.backward(loss)
-        else:
-            backward(loss)
+        (backward or torch.autograd.backward)(loss)
         if merge:
-            interaction = self._follower.take_gradients()
-            add_interaction(interaction, 1.0 - self.alpha)
-            for parameter, earlier in self._interaction.items():  # of micro-batches merged one by one
-                interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
-            self._interaction = interaction
-            self._merged, self._owed = True, False
+            self._merge()
         self._stamp = stamp(self._parameters)
+
+    def accumulate(
+        self, batches: Sequence[Mapping[str, Any]], *, backward: Callable[[Tensor], None] | None = None
+    ) -> Tensor:
+        """`loss` and `backward` over micro-batches, equal to those of the whole batch; returns the loss, detached.
+
+        batches: the arguments of `loss` for each, all with the same keys. Class masses and means are those of all rows
+        together; it takes two passes (see `drift.core.accumulation`). For micro-batch class masses, which cost nothing
+        more, call `loss` and `backward` on each instead.
+        """
+        if not batches:
+            raise ShapeError("accumulate() was given no micro-batch; pass at least one")
+        self._merged = False
+        self._forget_old_terms()
+        states, leaves = [], []
+        with torch.no_grad(), undisturbed_buffers(self.student):
+            for batch in batches:
+                states.append(RandomState())
+                leaves.append(self._forward(**batch).leaves(self.couples))
+        loss = self._score(whole(leaves))
+        torch.autograd.backward(loss)
+        for batch, state, collected in zip(batches, states, leaves, strict=True):
+            with state.again():
+                send_back(self._forward(**batch), collected, backward or torch.autograd.backward)
+        self._merge()
+        self._stamp = stamp(self._parameters)
+        return loss.detach()
+
+    def _merge(self) -> None:
+        interaction = self._follower.take_gradients()
+        add_interaction(interaction, 1.0 - self.alpha)
+        for parameter, earlier in self._interaction.items():  # of micro-batches merged one by one
+            interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
+        self._interaction = interaction
+        self._merged, self._owed = True, False
 
     def follow(self) -> None:
         """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
@@ -291,7 +353,3 @@ class Game:
             )
         self._classes = classes
         return log_p
-
-
-def _joined(rows: list[Tensor]) -> Tensor:
-    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)

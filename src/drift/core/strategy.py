@@ -8,7 +8,8 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -25,6 +26,13 @@ class Response:
 
     log_y: Tensor
     omega: Tensor
+
+    def narrow(self, *, dim: int, start: int, stop: int) -> Self:
+        """These rows only, of every tensor it holds; dim: where the batch runs."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(
+            self, **{name: t.narrow(dim, start, stop - start) for name, t in tensors.items() if isinstance(t, Tensor)}
+        )
 
 
 class Strategy(ABC):

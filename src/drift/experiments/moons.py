@@ -30,7 +30,7 @@ class MoonsConfig:
     """The paper's settings; it names no noise and no batch size: docs/results/two-moons.md says why these."""
 
     noise: float = 0.1
-    batch_size: int = 250
+    batch_size: int = 50
     hidden: int = 50
     initial_epochs: int = 50
     epochs: int = 150

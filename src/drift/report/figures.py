@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy import stats
 
 # Distinct for colour-blind readers, and apart in grey print too. (Okabe and Ito's palette.)
 COLOURS = {"DRIFT": "#0072B2", "Self-training": "#D55E00", "Supervised": "#666666"}
@@ -61,12 +62,11 @@ def _difference(axes: Axes, accuracy: Mapping[str, np.ndarray], unit: str) -> No
     (first, theirs), (second, ours) = accuracy.items()
     gap = 100 * (ours - theirs)
     mean, error = gap.mean(0), gap.std(0, ddof=1) / np.sqrt(len(gap))
+    half = stats.t.ppf(0.975, len(gap) - 1) * error
     colour = COLOURS.get(second, CLASS_COLOURS[1])
     axes.axhline(0, color="black", linewidth=0.8)
     axes.plot(mean, color=colour, linewidth=2)
-    axes.fill_between(
-        np.arange(len(mean)), mean - 1.96 * error, mean + 1.96 * error, color=colour, alpha=0.2, linewidth=0
-    )
+    axes.fill_between(np.arange(len(mean)), mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
     axes.set(xlabel=unit, ylabel="points", title=f"{second} minus {first}, 95 % interval")
 
 
