@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, make_blobs
 from torch import Tensor, nn
 
 from drift import DriftClassifier
-from drift.data.batches import endless_batches
+from drift.data.batches import EndlessBatches
 from drift.data.splits import sample_per_class
 
 X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
@@ -81,7 +81,7 @@ def by_hand(y: np.ndarray, epochs: tuple[int, int], hidden: int = 16, batch: int
         model, generator = nn.Sequential(*layers), torch.Generator().manual_seed(seed)
         for steps in epochs:
             optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
-            for rows in islice(endless_batches(len(x_l), batch, generator), steps):
+            for rows in islice(EndlessBatches(len(x_l), batch, generator), steps):
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(x_l[rows]), y_l[rows]).backward()
                 optimizer.step()

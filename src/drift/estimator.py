@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from drift.core import Game
 from drift.core.forward import log_probabilities
-from drift.data.batches import endless_batches
+from drift.data.batches import EndlessBatches
 from drift.data.labels import Encoded, encode_labels
 from drift.errors import ConfigError
 from drift.models.mlp import mlp
@@ -232,8 +232,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         game = self._game(encoded, distill=not len(x_u))
 
         def batches(labels: bool, rest: bool) -> Iterator[Batch]:
-            labeled_rows = endless_batches(len(x_l), self.batch_size, generator) if labels else repeat(None)
-            other_rows = endless_batches(len(x_u), self.batch_size, generator) if rest else repeat(None)
+            labeled_rows = EndlessBatches(len(x_l), self.batch_size, generator) if labels else repeat(None)
+            other_rows = EndlessBatches(len(x_u), self.batch_size, generator) if rest else repeat(None)
             for i, j in zip(labeled_rows, other_rows, strict=False):
                 yield Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])
 

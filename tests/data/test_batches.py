@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.batches import endless_batches
+from drift.data.batches import EndlessBatches
 
 
 def first(count: int, rows: int, size: int, seed: int) -> list[torch.Tensor]:
-    return list(islice(endless_batches(rows, size, torch.Generator().manual_seed(seed)), count))
+    return list(islice(EndlessBatches(rows, size, torch.Generator().manual_seed(seed)), count))
 
 
 @given(rows=st.integers(1, 40), size=st.integers(1, 50), seed=st.integers(0, 99))

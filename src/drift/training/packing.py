@@ -1,0 +1,66 @@
+"""Nested state (optimisers, schedulers, generators) as named tensors and JSON, and back: no pickle in between."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drift.errors import StateError
+
+# How each kind of value is written: JSON has no tuples, no keys but strings, and no tensors.
+TENSOR, TUPLE, MAPPING = "tensor", "tuple", "mapping"
+
+
+def pack(state: Any, name: str = "state") -> tuple[Any, dict[str, Tensor]]:
+    """What JSON can hold, and the tensors it refers to by name."""
+    tensors: dict[str, Tensor] = {}
+    storages: set[int] = set()
+
+    def write(value: Any, path: str) -> Any:
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, Tensor):
+            while path in tensors:  # keys 1 and "1" of one mapping
+                path += "'"
+            storage = value.untyped_storage().data_ptr()
+            # safetensors refuses tensors that share memory, as tied weights do
+            tensors[path] = value.detach().clone() if storage in storages else value.detach().contiguous()
+            storages.add(storage)
+            return {TENSOR: path}
+        if isinstance(value, list):
+            return [write(item, f"{path}.{place}") for place, item in enumerate(value)]
+        if isinstance(value, tuple):
+            return {TUPLE: [write(item, f"{path}.{place}") for place, item in enumerate(value)]}
+        if isinstance(value, dict):
+            return {MAPPING: [[write(key, path), write(item, f"{path}.{key}")] for key, item in value.items()]}
+        raise StateError(f"{path} is a {type(value).__name__}, which cannot be saved; use numbers, strings and tensors")
+
+    return write(state, name), tensors
+
+
+def unpack(packed: Any, tensors: dict[str, Tensor]) -> Any:
+    """The state that `pack` took apart."""
+    if isinstance(packed, list):
+        return [unpack(item, tensors) for item in packed]
+    if not isinstance(packed, dict):
+        return packed
+    ((kind, content),) = packed.items()
+    if kind == TENSOR:
+        return tensors[content]
+    if kind == TUPLE:
+        return tuple(unpack(item, tensors) for item in content)
+    return {unpack(key, tensors): unpack(item, tensors) for key, item in content}
+
+
+def random_state() -> dict[str, Any]:
+    """torch's global generators on every device, as a state that can be packed."""
+    return {
+        "cpu": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def set_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["cpu"])
+    if state["cuda"]:
+        torch.cuda.set_rng_state_all(state["cuda"])
