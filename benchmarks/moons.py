@@ -2,7 +2,7 @@
 
 - `python benchmarks/moons.py study`: 100 trials a configuration into docs/results/two-moons.jsonl; goes on if stopped
 - `python benchmarks/moons.py table`: what is there so far, as docs/results/two-moons.md
-- `python benchmarks/moons.py speed`: all trials at once against one after another, as JSON
+- `python benchmarks/moons.py speed`: all trials at once against one after another, as docs/results/two-moons-speed.json
 """
 
 import argparse
@@ -18,7 +18,7 @@ from drift.experiments.moons import MoonsConfig, compare, run
 from drift.experiments.statistics import PairedTest, paired_t
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-ROWS, PAGE = RESULTS / "two-moons.jsonl", RESULTS / "two-moons.md"
+ROWS, PAGE, SPEED = (RESULTS / name for name in ("two-moons.jsonl", "two-moons.md", "two-moons-speed.json"))
 TRIALS = (10, 100)  # the paper's, and enough to see half a point
 
 
@@ -91,29 +91,33 @@ def table() -> None:
 
 
 def speed(trials: int, epochs: int, repeats: int) -> None:
-    config = MoonsConfig(epochs=epochs)
-    stacked, single = [], []
-    for _ in range(repeats):  # interleaved, so that a busy moment hits both
-        stacked.append(_seconds(lambda: run(config, range(trials), "differentiable")))
-        single.append(
-            _seconds(lambda: [run(config, [seed], "differentiable", stacked=False) for seed in range(trials)])
+    results = []
+    for batch_size in (50, 250):
+        config = MoonsConfig(epochs=epochs, batch_size=batch_size)
+        run(config, range(trials), "differentiable")  # warm up
+        stacked, single = [], []
+        for _ in range(repeats):  # interleaved, so that a busy moment hits both
+            began = time.perf_counter()
+            run(config, range(trials), "differentiable")
+            between = time.perf_counter()
+            for seed in range(trials):
+                run(config, [seed], "differentiable", stacked=False)
+            stacked.append(between - began)
+            single.append(time.perf_counter() - between)
+        ratios = [b / a for a, b in zip(stacked, single, strict=True)]
+        results.append(
+            {
+                "batch_size": batch_size,
+                "trials": trials,
+                "epochs": epochs,
+                "at_once_s": statistics.median(stacked),
+                "one_after_another_s": statistics.median(single),
+                "speedup": statistics.median(ratios),
+                "speedups": ratios,
+            }
         )
-    ratios = [b / a for a, b in zip(stacked, single, strict=True)]
-    result = {
-        "trials": trials,
-        "epochs": epochs,
-        "at_once_s": statistics.median(stacked),
-        "one_after_another_s": statistics.median(single),
-        "speedup": statistics.median(ratios),
-        "speedups": ratios,
-    }
-    print(json.dumps(result, indent=1))
-
-
-def _seconds(call) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
+    SPEED.write_text(json.dumps(results, indent=1) + "\n")
+    print(SPEED.read_text())
 
 
 def _rows() -> list[dict]:

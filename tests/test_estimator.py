@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 from torch import nn
 
 from drift import DriftClassifier
-from drift.errors import ConfigError, DriftError, LabelError
+from drift.errors import ConfigError, DataError, DriftError, LabelError, StateError
 
 X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
@@ -186,8 +186,8 @@ def test_rows_and_labels_must_match() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"coupling": "coupled"}, "coupling='coupled' is not one of"),
-        ({"coupling": None}, "coupling=None is not one of"),
+        ({"coupling": "coupled"}, "coupling='coupled': give 'differentiable'"),
+        ({"coupling": None}, "coupling=None: give 'differentiable'"),
         ({"prior": "uniform"}, "prior='uniform'"),
         ({"prior": [0.5, 0.5]}, "prior has 2 classes but the logits have 3"),
         ({"prior": [1, 1, 0]}, "positive share"),
@@ -203,7 +203,7 @@ def test_rows_and_labels_must_match() -> None:
         ({"module": "mlp"}, "module is str"),
         ({"hidden": 256}, "hidden=256"),
         ({"n_jobs": 0}, "n_jobs"),
-        ({"learning_rate": -1.0}, "learning rate: -1"),
+        ({"learning_rate": -1.0}, "learning_rate=-1.0: give a number above 0"),
         ({"dropout": 1.5}, "dropout"),
     ],
     ids=str,
@@ -228,8 +228,43 @@ def test_most_wrong_settings_are_found_before_any_training() -> None:
     ids=["too few classes", "too many classes", "other features", "no module"],
 )
 def test_a_module_that_does_not_fit_the_data_is_refused(module: Any) -> None:
-    with pytest.raises(DriftError, match=r"class|feature|module"):
+    with pytest.raises(DriftError, match=r"class|module|could not be called with a tensor \(1, 4\)"):
         short(module=module).fit(X, FEW)
+
+
+@pytest.mark.parametrize("mark", [-1, None, NAN])
+def test_unlabelled_rows_are_left_out_of_the_score(mark: object) -> None:
+    model = short().fit(X, FEW)
+    known = FEW != -1
+    partly = np.array([label if given else mark for label, given in zip(Y, known, strict=True)], dtype=object)
+    assert model.score(X, partly) == model.score(X[known], Y[known])
+    with pytest.raises(LabelError, match="none of the 120 rows"):
+        model.score(X, np.full(len(X), -1))
+
+
+@pytest.mark.parametrize("factor", [1e307, 1e160, 1e-300])
+def test_features_too_large_or_small_to_compute_with_are_named(factor: float) -> None:
+    with pytest.raises(DataError, match=r"feature 0|feature \d"):
+        short().fit(X * factor, FEW)
+
+
+def test_a_row_too_large_to_compute_with_is_named() -> None:
+    model = short().fit(X, FEW)
+    rows = X[:3].copy()
+    rows[2, 1] = 1e300
+    with pytest.raises(DataError, match="row 2, feature 1"):
+        model.predict(rows)
+
+
+def test_training_that_diverges_is_an_error() -> None:
+    with pytest.raises(StateError, match=r"diverged.*learning_rate"):
+        short(learning_rate=1e30, steps=30).fit(X, FEW)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_rows_come_in_the_type_of_the_module(kind: torch.dtype) -> None:
+    model = short(module=nn.Linear(4, 3).to(kind)).fit(X, FEW)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("jobs", [-1, 2])

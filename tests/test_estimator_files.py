@@ -194,11 +194,20 @@ def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
 def test_saving_again_replaces_the_folder_whole(tmp_path: Path) -> None:
     first, second = fitted(), fitted(random_state=1)
     folder = first.save(tmp_path / "model")
-    (folder / "left over").write_text("x")
     second.save(folder)
     assert sorted(os.listdir(folder)) == [SETTINGS, WEIGHTS]
     assert os.listdir(tmp_path) == ["model"]
     assert same_model(DriftClassifier.load(folder), second)
+
+
+@pytest.mark.parametrize("beside_a_model", [True, False])
+def test_other_files_are_not_swept_away(tmp_path: Path, beside_a_model: bool) -> None:
+    folder = tmp_path / "model"
+    fitted().save(folder) if beside_a_model else folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(FileError, match=r"other files \(notes.txt\)"):
+        fitted().save(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
 
 
 def test_a_setting_that_cannot_be_written_leaves_the_old_model(tmp_path: Path) -> None:

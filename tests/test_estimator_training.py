@@ -96,9 +96,11 @@ def test_without_coupling_it_is_plain_supervised_training(y: np.ndarray, batch_s
     assert np.allclose(shares(y, coupling="none", batch_size=batch_size), expected, atol=1e-5)
 
 
-def test_the_start_is_the_supervised_phase_alone() -> None:
-    model = short(steps=0).fit(X, FEW)
-    assert np.allclose(model.predict_proba(X), by_hand(FEW, (20, 0)), atol=1e-5)
+@pytest.mark.parametrize("coupling", ["differentiable", "detached", "none"])
+@pytest.mark.parametrize("y", [FEW, Y], ids=["few", "all"])
+def test_the_start_is_the_supervised_phase_alone(y: np.ndarray, coupling: str) -> None:
+    model = short(steps=0, coupling=coupling).fit(X, y)
+    assert np.allclose(model.predict_proba(X), by_hand(y, (20, 0)), atol=1e-5)
     assert model.trace_ == []
 
 
@@ -132,10 +134,10 @@ def test_the_interaction_is_there_if_and_only_if_it_is_differentiable(y: np.ndar
 
 
 def test_with_every_label_it_distils_itself_beside_the_labels() -> None:
-    model = short().fit(X, Y)
+    model = short(steps=100).fit(X, Y)
     assert model.label_budget_ == len(Y)
     assert model.trace_[0]["probe_size"] == len(Y)  # the labelled rows are what the teacher speaks about
-    assert not np.allclose(model.predict_proba(X), shares(Y, coupling="none"), atol=1e-3)
+    assert not np.allclose(model.predict_proba(X), shares(Y, coupling="none", steps=100), atol=1e-3)
 
 
 def test_weak_labels_make_the_start_and_are_then_thrown_away() -> None:

@@ -13,6 +13,10 @@ class ShapeError(DriftError, ValueError):
     """A tensor or array does not have the shape the call needs."""
 
 
+class DataError(DriftError, ValueError):
+    """Values in the data cannot be computed with."""
+
+
 class LabelError(DriftError, ValueError):
     """Labels are missing, out of range, or mean two things at once."""
 

@@ -12,15 +12,17 @@ import numpy as np
 import torch
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from drift.core import Game
+from drift.core.checks import is_number
 from drift.core.forward import log_probabilities
 from drift.data.batches import EndlessBatches
-from drift.data.labels import Encoded, encode_labels
-from drift.errors import ConfigError
+from drift.data.labels import Encoded, encode_labels, is_blank, label_column
+from drift.errors import ConfigError, DataError, LabelError, StateError
 from drift.models.mlp import mlp
 from drift.training.loop import Batch, initialize, self_train
 from drift.training.progress import progress
@@ -134,11 +136,9 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(X, encoded.codes)
         self.classes_ = encoded.classes
         self.label_budget_ = int(encoded.labeled.sum())
-        self.mean_ = X.mean(axis=0) if self.standardize else np.zeros(X.shape[1])
-        deviation = X.std(axis=0) if self.standardize else np.ones(X.shape[1])
-        # The deviation of a feature that never varies is rounding error: dividing by it would magnify later rows.
-        varies = np.ptp(X, axis=0) > 10 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
-        self.scale_ = np.where(varies, deviation, 1.0)
+        self.mean_: np.ndarray
+        self.scale_: np.ndarray
+        self.mean_, self.scale_ = _scaling(X) if self.standardize else (np.zeros_like(X[0]), np.ones_like(X[0]))
         seed = int(check_random_state(self.random_state).randint(2**31))
         with seeded(seed), threads(effective_n_jobs(self.n_jobs)):
             self.student_ = self._build(X.shape[1], len(self.classes_))
@@ -146,6 +146,10 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             self._check_module(rows[:1])
             self.student_.train()  # pretrained modules come in evaluation mode
             self.trace_ = self._train(rows, encoded, torch.Generator().manual_seed(seed))
+        if not all(bool(p.isfinite().all()) for p in self.student_.parameters()):
+            raise StateError(
+                f"training diverged: weights are no longer finite; lower learning_rate={self.learning_rate}"
+            )
         self.student_.eval()
         return self
 
@@ -155,12 +159,21 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         X = self._tensor(validate_data(self, X, dtype=np.float64, reset=False))
         with torch.no_grad(), threads(effective_n_jobs(self.n_jobs)):
             parts = [log_probabilities(self.student_, part).exp() for part in torch.split(X, PREDICT_ROWS)]
-        return torch.cat(parts).numpy()
+        return torch.cat(parts).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labelled rows; rows whose y is -1, None or NaN are left out."""
+        y = label_column(y)
+        rows = np.flatnonzero(~is_blank(y))
+        if not len(rows):
+            raise LabelError(f"none of the {len(y)} rows has a label to score against")
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(np.array(y[rows].tolist()), self.predict(X)[rows], sample_weight=weights))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a folder: safetensors and JSON, never pickle."""
@@ -179,20 +192,29 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         return load(cls, path, module)
 
     def _check_settings(self) -> None:
-        for name in ("initial_steps", "steps", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < (1 if name == "batch_size" else 0):
-                raise ConfigError(
-                    f"{name}={value!r}: give a whole number, 1 or more for batch_size and 0 or more for steps"
-                )
-        if self.coupling not in ("differentiable", "detached", "none"):
-            raise ConfigError(f"coupling={self.coupling!r} is not one of 'differentiable', 'detached', 'none'")
-        if isinstance(self.prior, str) and self.prior != "labels":
-            raise ConfigError(f"prior={self.prior!r}: give None, 'labels', or one share a class")
-        if not isinstance(self.hidden, Sequence) or not all(
-            isinstance(width, (int, np.integer)) and width > 0 for width in self.hidden
+        whole = (int, np.integer)
+        for name, accepted, hint in (
+            ("initial_steps", lambda v: isinstance(v, whole) and v >= 0, "a whole number, 0 or more"),
+            ("steps", lambda v: isinstance(v, whole) and v >= 0, "a whole number, 0 or more"),
+            ("batch_size", lambda v: isinstance(v, whole) and v >= 1, "a whole number, 1 or more"),
+            ("learning_rate", lambda v: is_number(v) and v > 0, "a number above 0"),
+            ("weight_decay", lambda v: is_number(v) and v >= 0, "a number, 0 or more"),
+            ("dropout", lambda v: is_number(v) and 0 <= v < 1, "a share below 1"),
+            ("input_dropout", lambda v: is_number(v) and 0 <= v < 1, "a share below 1"),
+            ("weak", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            ("class_mass", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            ("standardize", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            ("n_jobs", lambda v: v is None or (isinstance(v, whole) and v != 0), "None, a number of threads, or -1"),
+            (
+                "coupling",
+                lambda v: v in ("differentiable", "detached", "none"),
+                "'differentiable', 'detached' or 'none'",
+            ),
+            ("prior", lambda v: not isinstance(v, str) or v == "labels", "None, 'labels', or one share a class"),
+            ("hidden", _are_widths, "a list of widths, such as (256,)"),
         ):
-            raise ConfigError(f"hidden={self.hidden!r}: give a list of widths, such as (256,)")
+            if not accepted(getattr(self, name)):
+                raise ConfigError(f"{name}={getattr(self, name)!r}: give {hint}")
 
     def _build(self, features: int, classes: int) -> nn.Module:
         if self.module is None:
@@ -203,26 +225,37 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             raise ConfigError(
                 f"module is {type(self.module).__name__}; give a torch module or a function that builds one"
             )
-        return self.module(features, classes)
+        try:
+            built = self.module(features, classes)
+        except TypeError as error:
+            raise ConfigError(f"module could not be built from (features, classes): {error}") from error
+        if not isinstance(built, nn.Module):
+            raise ConfigError(f"module built {type(built).__name__}; return a torch module")
+        return built
 
     def _check_module(self, row: Tensor) -> None:
         """One row through the module: it must take the features, and speak about the classes."""
-        if not isinstance(self.student_, nn.Module):
-            raise ConfigError(f"module built {type(self.student_).__name__}; return a torch module")
-        name = type(self.student_).__name__
         self.student_.eval()
-        try:
-            with torch.no_grad():
-                logits = log_probabilities(self.student_, row).shape[1]
-        except RuntimeError as error:
-            raise ConfigError(f"module {name} cannot take a row of {row.shape[1]} features: {error}") from error
+        with torch.no_grad():
+            logits = log_probabilities(self.student_, row).shape[1]
         if logits != len(self.classes_):
             raise ConfigError(
-                f"module {name} returns {logits} logits a row, the labels have {len(self.classes_)} classes"
+                f"module {type(self.student_).__name__} returns {logits} logits a row, the labels have"
+                f" {len(self.classes_)} classes"
             )
 
     def _tensor(self, X: np.ndarray) -> Tensor:
-        return torch.from_numpy(((X - self.mean_) / self.scale_).astype(np.float32))
+        """Scaled rows, as the module's parameters are: of their type, on their device."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (X - self.mean_) / self.scale_
+        like = next((p for p in self.student_.parameters() if p.is_floating_point()), torch.empty(0))
+        rows = torch.from_numpy(scaled).to(like.device, like.dtype)
+        if not rows.isfinite().all():
+            row, feature = (int(place) for place in (~rows.isfinite()).nonzero()[0])
+            raise DataError(
+                f"row {row}, feature {feature}: {X[row, feature]!r} is too large to compute with; rescale the feature"
+            )
+        return rows
 
     def _train(self, X: Tensor, encoded: Encoded, generator: torch.Generator) -> list[dict[str, object]]:
         """Fit the start (Eq. 1), then play (Eq. 3, or Eq. 9 if labels are weak); returns the trace."""
@@ -237,18 +270,18 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             for i, j in zip(labeled_rows, other_rows, strict=False):
                 yield Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])
 
+        plays = self.coupling != "none"
         trace: list[dict[str, object]] = []
         every = max(1, math.ceil(self.steps / LOOKS))
 
         def look(step: int, loss: Tensor) -> None:
             tick()
-            if step % every == 0 and self.coupling != "none":
+            if step % every == 0 and plays:
                 trace.append({"step": step, "loss": loss.item(), **game.diagnostics().as_dict()})
 
         with progress("DRIFT", self.initial_steps + self.steps, shown=bool(self.verbose)) as tick:
             start = islice(batches(labels=True, rest=False), self.initial_steps)
             initialize(game, start, self._optimizer(), lambda *_: tick())
-            plays = self.coupling != "none"
             play = batches(labels=not (self.weak and plays), rest=plays and len(x_u) > 0)
             self_train(game, islice(play, self.steps), self._optimizer(), look)
         return trace
@@ -266,9 +299,28 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             coupling="differentiable" if self.coupling == "differentiable" else "detached",
             pseudo_label="all" if distill and self.coupling != "none" else "unlabeled",
             unlabeled_weight=self.unlabeled_weight,
+            alone=True,  # a fit is one process's own, whatever else torch.distributed does
         )
 
     def _optimizer(self) -> torch.optim.Optimizer:
         return torch.optim.AdamW(
             self.student_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
+
+
+def _scaling(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of every feature."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        # The deviation of a feature that never varies is rounding error: dividing by it would magnify later rows.
+        varies = np.ptp(X, axis=0) > 10 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
+    unusable = ~np.isfinite(mean) | ~np.isfinite(deviation) | (varies & (deviation == 0))
+    if unusable.any():
+        feature = int(np.flatnonzero(unusable)[0])
+        raise DataError(f"feature {feature} is too large or too small to compute with; rescale it")
+    return mean, np.where(varies, deviation, 1.0)
+
+
+def _are_widths(hidden: object) -> bool:
+    widths = hidden.tolist() if isinstance(hidden, np.ndarray) else hidden
+    return isinstance(widths, Sequence) and all(isinstance(width, (int, np.integer)) and width > 0 for width in widths)

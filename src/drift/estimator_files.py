@@ -39,13 +39,17 @@ def save(classifier: "DriftClassifier", path: str | os.PathLike[str]) -> Path:
         "label_budget": classifier.label_budget_,
         "trace": classifier.trace_,
     }
-    target = Path(path)
-    if target.is_dir() and any(target.iterdir()) and not (target / SETTINGS).exists():
-        raise FileError(f"{target} holds other files than a saved model; give a new folder, or one that save() wrote")
+    if not str(path):
+        raise FileError("save() was given an empty path; name a folder")
+    target = Path(path).absolute()
+    if target.is_dir() and (others := {file.name for file in target.iterdir()} - {WEIGHTS, SETTINGS}):
+        raise FileError(f"{target} holds other files ({min(others)}); give a new folder, or one that save() wrote")
     try:
         with whole_folder(target) as folder:
             save_model(classifier.student_, str(folder / WEIGHTS))
             (folder / SETTINGS).write_text(json.dumps(content, indent=1, default=_plain), encoding="utf-8")
+    except FileError:
+        raise
     except (OSError, SafetensorError) as error:
         raise FileError(f"{target} could not be written ({error}); what was there before is untouched") from error
     return target
@@ -69,7 +73,7 @@ def load(
     try:
         load_model(classifier.student_, str(Path(path) / WEIGHTS))
     except (RuntimeError, SafetensorError, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[-1].strip()
         raise FileError(
             f"{path}: {WEIGHTS} does not fit the module ({reason}); was it saved with another one?"
         ) from error

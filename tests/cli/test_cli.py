@@ -117,8 +117,8 @@ def test_the_path_printed_is_the_path_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert call(monkeypatch, "demo", "digits", "-o", name) == 0
-    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Report and figures:")]
-    page = Path(line.removeprefix("Report and figures:").strip())
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("Report:")]
+    page = Path(line.removeprefix("Report:").strip())
     assert page == Path(name) / "report.html"
     assert page.is_file()
 

@@ -38,6 +38,7 @@ CASES = {
     "mlp-uneven": Case("mlp", cut=0.25),
     "mlp-detached": Case("mlp", coupling="detached"),
     "mlp-sharded": Case("mlp", wrapper="fsdp"),
+    "mlp-sharded-detached": Case("mlp", wrapper="fsdp", coupling="detached"),
     "encoder": Case("encoder"),
     "encoder-sharded": Case("encoder", wrapper="fsdp"),
     "mlp-naive": Case("mlp", naive=True),
@@ -116,10 +117,12 @@ def train(case: Case) -> dict[str, Tensor]:
     for x_u, x_l, y in batches(case.model):
         loss = game.loss(unlabeled=own(x_u, case.cut), labeled=(own(x_l, case.cut), own(y, case.cut)))
         game.backward(loss)
+        seen = game.diagnostics()
         optimizer.step()
         optimizer.zero_grad()
         game.follow()
-    tensors = {}
+    numbers = [seen.leader_norm, seen.interaction_norm, seen.angle or 0.0, seen.mean_omega, *seen.class_mass]
+    tensors = {"diagnostics": torch.tensor(numbers, dtype=torch.float64)}
     for player, module in (("student", student), ("teacher", teacher)):
         for name, p in module.named_parameters():
             full = p.full_tensor() if hasattr(p, "full_tensor") else p

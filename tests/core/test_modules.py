@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from drift import Game, Response, SoftStrategy, Strategy
 from drift.core import sample_weight
-from drift.errors import StateError
+from drift.errors import ShapeError, StateError
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 
@@ -934,6 +934,6 @@ def test_prediction_restores_the_mode_of_each_submodule() -> None:
 
 def test_prediction_restores_modes_when_the_student_fails() -> None:
     student = net()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ShapeError, match=r"could not be called with a tensor \(2, \d+\) of torch.float64"):
         Game(student).predict_proba(torch.zeros(2, FEATURES + 1, dtype=torch.float64))
     assert student.training

@@ -44,6 +44,7 @@ EXACT = {
     "mlp-uneven": 1e-9,
     "mlp-detached": 1e-9,
     "mlp-sharded": 1e-9,
+    "mlp-sharded-detached": 1e-9,
     "encoder": 1e-9,
     "encoder-sharded": 1e-9,
     # Adam divides by a running size of the gradient, which magnifies rounding where the true gradient is near 0. An

@@ -33,9 +33,14 @@ def demo(
     from rich.markup import escape
     from rich.table import Table
 
+    from drift.errors import FileError
     from drift.experiments import digits, moons_demo
     from drift.training.progress import progress
 
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{out} cannot be made a folder ({error.strerror}); give another with --out") from error
     show = {Demo.moons: moons_demo.demo, Demo.digits: digits.demo}[name]
     shown = show(out, lambda title, total: progress(title, total, shown=not quiet))
 
@@ -51,7 +56,7 @@ def demo(
     for line in shown.findings:
         console.print(escape(line), highlight=False)
     # soft_wrap: a path broken over two lines cannot be copied.
-    console.print(f"\nReport and figures: [bold]{escape(str(shown.page))}[/bold]", highlight=False, soft_wrap=True)
+    console.print(f"\nReport: [bold]{escape(str(shown.page))}[/bold]", highlight=False, soft_wrap=True)
     console.print("\nTry next:")
     for command, why in shown.next_steps:
         console.print(f"  [bold]{command}[/bold]  {why}", highlight=False)

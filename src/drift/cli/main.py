@@ -8,7 +8,6 @@ from drift.cli.demo import demo
 from drift.errors import DriftError
 
 app = typer.Typer(
-    help="Good classifiers from few or noisy labels, by differentiable self-training.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

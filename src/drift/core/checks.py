@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from torch import Tensor
@@ -16,7 +17,9 @@ def is_number(value: object) -> bool:
 
 def check_alpha(value: float) -> float:
     if not (is_number(value) and 0.0 <= value <= 1.0):
-        raise ConfigError(f"alpha={value!r} is outside [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99")
+        raise ConfigError(
+            f"alpha={value!r} is not a number in [0, 1]; it weighs the old teacher, the paper uses 0.9 to 0.99"
+        )
     return float(value)
 
 
@@ -24,6 +27,26 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     """One of the strings of a `Literal`."""
     if value not in get_args(choices):
         raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(repr, get_args(choices)))}")
+
+
+def check_kind(name: str, value: object, kind: type, hint: str) -> None:
+    if not isinstance(value, kind):
+        seen = f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise ConfigError(f"{name} is {seen}; {hint}")
+
+
+def check_micro_batches(batches: Sequence[Any]) -> None:
+    """Keyword arguments of `loss`, the same kinds of rows in all of them."""
+    if not batches:
+        raise ShapeError("accumulate() was given no micro-batch; pass at least one")
+    kinds = []
+    for place, batch in enumerate(batches):
+        if not isinstance(batch, Mapping) or not set(batch) <= {"labeled", "unlabeled"}:
+            seen = sorted(map(str, batch)) if isinstance(batch, Mapping) else f"a {type(batch).__name__}"
+            raise ShapeError(f"micro-batch {place} is {seen}; give a mapping with the keys labeled, unlabeled or both")
+        kinds.append(sorted(key for key, value in batch.items() if value is not None))
+        if kinds[place] != kinds[0]:
+            raise ShapeError(f"micro-batch {place} has {kinds[place]}, the first has {kinds[0]}; give all the same")
 
 
 def check_pair(labeled: object) -> tuple[Any, Tensor]:

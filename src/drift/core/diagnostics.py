@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from drift.core.labels import log_class_mass
 from drift.core.teacher import Gradients
@@ -45,12 +46,18 @@ def terms(
         if (gradient := interaction.get(parameter)) is not None:
             follower = gradient.double() * scale
             leader = leader - follower
-            follower2 += float(follower.square().sum())
-            dot += float((leader * follower).sum())
-        leader2 += float(leader.square().sum())
+            follower2 += _total(follower.square())
+            dot += _total(leader * follower)
+        leader2 += _total(leader.square())
     norms = math.sqrt(leader2) * math.sqrt(follower2)
     angle = math.degrees(math.acos(max(-1.0, min(1.0, dot / norms)))) if norms else None
     return math.sqrt(leader2), math.sqrt(follower2), angle
+
+
+def _total(values: Tensor) -> float:
+    """The sum; of a sharded tensor, over all shards."""
+    total = values.sum()
+    return float(total.full_tensor() if isinstance(total, DTensor) else total)
 
 
 def mass_shares(log_p: Tensor, tau: float) -> list[float]:

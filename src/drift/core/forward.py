@@ -14,15 +14,47 @@ Inputs = Any
 
 def log_probabilities(module: nn.Module, inputs: Inputs, *, stacked: bool = False) -> Tensor:
     """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. In float32 at least."""
-    if isinstance(inputs, Mapping):
-        output = module(**inputs)
-    elif isinstance(inputs, (tuple, list)):
-        output = module(*inputs)
-    else:
-        output = module(inputs)
-    logits = _checked_logits(getattr(output, "logits", output), module, stacked)
+    logits = _checked_logits(_call(module, inputs), module, stacked)
     # Half precision overflows in log p / τ; the sums over the batch want float32 too.
     return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def _call(module: nn.Module, inputs: Inputs) -> object:
+    try:
+        if isinstance(inputs, Mapping):
+            output = module(**inputs)
+        elif isinstance(inputs, (tuple, list)):
+            output = module(*inputs)
+        else:
+            output = module(inputs)
+    except torch.OutOfMemoryError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ShapeError(f"{type(module).__name__} could not be called with {_described(inputs)}: {error}") from error
+    if not torch.is_grad_enabled():
+        _reshard(module)
+    return getattr(output, "logits", output)
+
+
+def _reshard(module: nn.Module) -> None:
+    """Let go of what `fully_shard` gathered for a forward without a backward.
+
+    It would keep it, and compute with it again after the weights have moved.
+    """
+    if hasattr(module, "reshard"):
+        for part in module.modules():
+            if callable(reshard := getattr(part, "reshard", None)):
+                reshard()
+
+
+def _described(inputs: Inputs) -> str:
+    if isinstance(inputs, Tensor):
+        return f"a tensor {tuple(inputs.shape)} of {inputs.dtype}"
+    if isinstance(inputs, Mapping):
+        return "{" + ", ".join(f"{key}: {_described(value)}" for key, value in inputs.items()) + "}"
+    if isinstance(inputs, (tuple, list)):
+        return f"{len(inputs)} arguments (" + ", ".join(map(_described, inputs)) + ")"
+    return f"a {type(inputs).__name__}"
 
 
 def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:

@@ -8,12 +8,20 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.accumulation import Forward, RandomState, send_back, whole
-from drift.core.checks import check_alpha, check_choice, check_labels, check_pair, is_number
+from drift.core.checks import (
+    check_alpha,
+    check_choice,
+    check_kind,
+    check_labels,
+    check_micro_batches,
+    check_pair,
+    is_number,
+)
 from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
 from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
-from drift.core.processes import gather_rows, share, world_size
+from drift.core.processes import Rows, gather_rows, global_rows, world_size
 from drift.core.strategy import Response, SoftStrategy, Strategy
 from drift.core.teacher import Follower, Gradients, add_interaction, copy_of, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
@@ -60,6 +68,8 @@ class Game:
     teacher: a second module like the student, when a copy will not do (wrapped or sharded models).
     teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
     stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
+    alone: this process plays by itself. Otherwise, where torch.distributed is in use, a batch is spread over all
+        processes: each calls with its own rows, and class masses and means are those of all of them together.
     """
 
     def __init__(
@@ -80,7 +90,13 @@ class Game:
         teacher: nn.Module | None = None,
         teacher_mode: TeacherMode = "eval",
         stacked: bool = False,
+        alone: bool = False,
     ) -> None:
+        check_kind("student", student, nn.Module, "give a torch module that returns logits")
+        if teacher is not None:
+            check_kind("teacher", teacher, nn.Module, "give a second module like the student, or None for a copy")
+        if strategy is not None:
+            check_kind("strategy", strategy, Strategy, "give an instance of a drift.Strategy, such as HardStrategy()")
         described = SoftStrategy(tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights)
         if strategy is not None and described != SoftStrategy():
             raise ConfigError(
@@ -97,7 +113,7 @@ class Game:
         self.alpha = alpha
         self.strategy: Strategy = strategy or described
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
-        self.unlabeled_weight, self.stacked = unlabeled_weight, stacked
+        self.unlabeled_weight, self.stacked, self.alone = unlabeled_weight, stacked, alone
         self.steps = 0
         self.last: Parts | None = None
 
@@ -109,6 +125,7 @@ class Game:
         self._interaction: Gradients = {}
         self._stamp: tuple[int | None, ...] | None = None  # of the student's gradients as the last backward left them
         self._merged = False  # whether they are the whole gradient of the last loss
+        self._global: tuple[Tensor, Tensor] | None = None  # log p and ω of the last batch, all processes' rows
         self._last_inputs: tuple[Inputs, ...] = ()
         self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
@@ -145,13 +162,19 @@ class Game:
         self._forget_old_terms()
         return self._score(self._forward(unlabeled, labeled))
 
+    def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
+        """L_sup alone (Eq. 1), a scalar: for finding θinit, before there is a teacher to speak of."""
+        x, y = check_pair(labeled)
+        log_q = self._log_f(self.student, x)
+        return self._supervised(log_q, check_labels(y, log_q)).sum()
+
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
 
         For losses of your own: build them on the response, then call `backward` on the result as usual. Over several
         processes it answers the rows of all of them together, and gives back this process's.
         """
-        return self._answer(self._teach(*inputs))
+        return self._answer(self._teach(*inputs))[0]
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
         """Both players on one batch."""
@@ -181,25 +204,32 @@ class Game:
         self._last_inputs = inputs
         return log_p
 
-    def _answer(self, log_p: Tensor) -> Response:
+    def _answer(self, log_p: Tensor) -> tuple[Response, Rows]:
+        """The response to this process's rows, and the global batch it was made from."""
         with torch.set_grad_enabled(log_p.requires_grad and torch.is_grad_enabled()):
-            rows = gather_rows(log_p)
+            rows = gather_rows(log_p) if self._spread else Rows(log_p, 0, log_p.shape[-2])
             response = self.strategy.respond(rows.log_p)
         self._owed |= log_p.requires_grad
-        if rows.log_p is log_p:
-            return response
-        return response.narrow(dim=1 if self.stacked else 0, start=rows.start, stop=rows.stop)
+        self._global = rows.log_p.detach(), response.omega.detach()
+        if self._spread:
+            response = response.narrow(dim=1 if self.stacked else 0, start=rows.start, stop=rows.stop)
+        return response, rows
+
+    @property
+    def _spread(self) -> bool:
+        """Whether a batch is shared with other processes."""
+        return not self.alone and world_size() > 1
 
     def _score(self, played: Forward) -> Tensor:
         """L from both players' predictions (Eq. 3, or Eq. 9); fills `last`."""
         losses, parts = [], Parts()
         if played.log_q_l is not None and played.y is not None:
-            supervised = self._mean(supervised_loss(played.log_q_l, played.y))
+            supervised = self._supervised(played.log_q_l, played.y)
             losses.append(supervised)
             parts = replace(parts, supervised=supervised.detach())
         if played.log_q is not None and played.log_p is not None:
-            response = self._answer(played.log_p)
-            self_trained = self._mean(self.strategy.loss(response, played.log_q))
+            response, rows = self._answer(played.log_p)
+            self_trained = self._mean(self.strategy.loss(response, played.log_q), rows.total)
             losses.append(self.unlabeled_weight * self_trained)
             parts = replace(
                 parts,
@@ -212,9 +242,14 @@ class Game:
         loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
         return loss.sum() if self.stacked else loss
 
-    def _mean(self, losses: Tensor) -> Tensor:
+    def _supervised(self, log_q: Tensor, y: Tensor) -> Tensor:
+        losses = supervised_loss(log_q, y)
+        rows = losses.shape[-1]
+        return self._mean(losses, global_rows(rows, losses.device) if self._spread else rows)
+
+    def _mean(self, losses: Tensor, total: int) -> Tensor:
         """The mean over the batch, `(..., N)` to `(...)`; over processes, this one's part of an average that is it."""
-        return losses.mean(-1) if world_size() == 1 else losses.sum(-1) * share(losses.shape[-1], losses.device)
+        return losses.sum(-1) * (world_size() / total) if self._spread else losses.mean(-1)
 
     def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
         """Fill student.grad with the Stackelberg gradient (Eq. 4): leader + (1 - α) ∂L/∂θT.
@@ -223,6 +258,8 @@ class Game:
         merge: with gradient accumulation under a wrapper that reduces gradients, pass False for all but the last
             micro-batch: the two terms are merged once an optimiser step, after reductions and before clipping.
         """
+        if not isinstance(loss, Tensor) or not loss.requires_grad:
+            raise StateError("backward() needs the loss as game.loss() returned it, computed with gradients on")
         self._forget_old_terms()
         (backward or torch.autograd.backward)(loss)
         if merge:
@@ -238,8 +275,8 @@ class Game:
         together; it takes two passes (see `drift.core.accumulation`). For micro-batch class masses, which cost nothing
         more, call `loss` and `backward` on each instead.
         """
-        if not batches:
-            raise ShapeError("accumulate() was given no micro-batch; pass at least one")
+        batches = list(batches)
+        check_micro_batches(batches)
         self._merged = False
         self._forget_old_terms()
         states, leaves = [], []
@@ -296,14 +333,16 @@ class Game:
     def diagnostics(self) -> Diagnostics:
         """How the game stands, measured now: call it after `backward`, before gradients are clipped or cleared.
 
-        Flips are counted on `game.probe`, the inputs of the first call unless you set them, since the call before.
+        Flips are counted on `game.probe`, the inputs of the first call unless you set them, since the call before; over
+        processes, on each one's own. Sharded models need the call on every process.
         """
-        if self.last is None or self.last.log_p is None or self.last.omega is None:
+        if self._global is None or self.last is None or self.last.log_p is None:
             raise StateError("diagnostics() before any loss with pseudo-labels; call loss() and backward() first")
         if not self._merged or self._stamp != stamp(self._parameters):
             raise StateError(
                 "diagnostics() needs the gradients as backward() left them; call it before clipping or zero_grad()"
             )
+        log_p, omega = self._global  # of the batch on all processes; the probe answers below
         if self.probe is None:
             self.probe = self._last_inputs[-1]
         with torch.no_grad(), undisturbed_buffers(self.teacher):
@@ -314,14 +353,17 @@ class Game:
             leader_norm=leader_norm,
             interaction_norm=interaction_norm,
             angle=angle,
-            mean_omega=float(self.last.omega.mean()),
-            class_mass=mass_shares(self.last.log_p, getattr(self.strategy, "tau", 1.0)),
+            mean_omega=float(omega.mean()),
+            class_mass=mass_shares(log_p, getattr(self.strategy, "tau", 1.0)),
             flips=None if before is None or before.shape != labels.shape else int((before != labels).sum()),
             probe_size=labels.numel(),
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything `load_state_dict` needs to go on exactly; the student and the optimiser save themselves."""
+        """Everything `load_state_dict` needs to go on exactly; the student and the optimiser save themselves.
+
+        Of the probe only its labels: set `game.probe` to the same inputs before loading, and flips go on too.
+        """
         return {
             "teacher": self._follower.state(),
             "alpha": self.alpha,
@@ -331,6 +373,8 @@ class Game:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` gave, onto a game over the same architecture."""
+        if not isinstance(state, Mapping):
+            raise StateError(f"not a game's state but a {type(state).__name__}; pass what game.state_dict() returned")
         missing = {"teacher", "alpha", "steps", "probe_labels"} - set(state)
         if missing:
             raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")

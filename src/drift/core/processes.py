@@ -2,8 +2,9 @@
 
 Every process gathers the teacher's log-probabilities of the whole global batch, N x C numbers, answers them as one
 process would, and keeps its own rows. So any strategy, a user's too, sees the global batch, class masses are sums over
-it, and the gradient of a row's label reaches the rows of other processes. With losses scaled by `share`, the usual
-average of gradients over processes is the gradient of the mean over the global batch.
+it, and the gradient of a row's label reaches the rows of other processes. With sums over a process's
+rows multiplied by R/N (R processes, N rows in all), the usual average of gradients over processes is the gradient of
+the mean over the global batch; shards need not be equal.
 """
 
 from dataclasses import dataclass
@@ -26,25 +27,22 @@ class Rows:
     start: int
     stop: int
 
+    @property
+    def total(self) -> int:
+        return self.log_p.shape[-2]
+
 
 def gather_rows(log_p: Tensor) -> Rows:
     """Join the rows of all processes, in their order; differentiable in every process's part."""
-    if world_size() == 1:
-        return Rows(log_p, 0, log_p.shape[-2])
     counts = _counts(log_p.shape[-2], log_p.device)
     start = sum(counts[: dist.get_rank()])
     rows: Tensor = _Gather.apply(log_p, counts)  # type: ignore[no-untyped-call]
     return Rows(rows, start, start + log_p.shape[-2])
 
 
-def share(rows: int, device: torch.device) -> float:
-    """What a sum over this process's rows is multiplied by, so that the mean over processes is the global mean.
-
-    1/N alone; R/N with R processes and N rows in all of them: shards need not be equal.
-    """
-    if world_size() == 1:
-        return 1.0 / rows
-    return world_size() / sum(_counts(rows, device))
+def global_rows(rows: int, device: torch.device) -> int:
+    """How many rows all processes have together."""
+    return sum(_counts(rows, device))
 
 
 def _counts(rows: int, device: torch.device) -> list[int]:

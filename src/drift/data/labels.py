@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from drift.errors import LabelError
 
 UNLABELED = -1
+WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # what a missing label becomes in an array of strings
 
 
 @dataclass(frozen=True)
@@ -28,23 +29,30 @@ class Encoded:
 
 def encode_labels(y: Any) -> Encoded:
     """Class indices for labels that are ints, strings or whole floats; -1, None and NaN are unlabelled."""
-    if isinstance(y, (list, tuple)) and len({isinstance(value, str) for value in y}) == 2:
-        y = np.array(y, dtype=object)  # else numpy writes NaN and -1 as strings beside strings
-    y = column_or_1d(y, warn=True)
-    blank = _is_blank(y)
+    y = label_column(y)
+    blank = is_blank(y)
     known = y[~blank]
     if y.dtype == object and len(known):
         known = _one_kind(known)
     if len(known):
         check_classification_targets(known)
     classes, codes = np.unique(known, return_inverse=True)
+    if written := sorted(WRITTEN_BLANKS.intersection(classes.tolist())):
+        raise LabelError(f"{written[0]!r} is among the labels as a string; write None for rows without a label")
     _check_classes(classes, blank, y)
     encoded = np.full(len(y), UNLABELED, dtype=np.int64)
     encoded[~blank] = codes
     return Encoded(classes, encoded)
 
 
-def _is_blank(y: np.ndarray) -> NDArray[np.bool_]:
+def label_column(y: Any) -> np.ndarray:
+    """Labels as an array of one dimension."""
+    if isinstance(y, (list, tuple)) and len({isinstance(value, str) for value in y}) == 2:
+        y = np.array(y, dtype=object)  # else numpy writes NaN and -1 as strings beside strings
+    return np.asarray(column_or_1d(y, warn=True))
+
+
+def is_blank(y: np.ndarray) -> NDArray[np.bool_]:
     if y.dtype.kind == "f":
         assert_all_finite(y[~np.isnan(y)], input_name="y")
         return np.asarray(np.isnan(y) | (y == UNLABELED))

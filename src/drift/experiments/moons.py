@@ -27,10 +27,10 @@ METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "different
 
 @dataclass(frozen=True)
 class MoonsConfig:
-    """The paper's settings; it names no noise and no batch size: docs/results/two-moons.md says why these."""
+    """The paper's settings; it names no noise and no batch size: docs/two-moons.md says why these."""
 
     noise: float = 0.1
-    batch_size: int = 50
+    batch_size: int = 250
     hidden: int = 50
     initial_epochs: int = 50
     epochs: int = 150

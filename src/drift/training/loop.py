@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -24,20 +25,22 @@ class Batch:
 def initialize(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
     """Find θinit on labelled batches (Eq. 1), and start both players from it: θT = θS = θinit."""
     for step, batch in enumerate(batches, start=1):
-        _step(game, batch, optimizer, look, step)
+        loss = game.initial_loss(batch.labeled)
+        torch.autograd.backward(loss)
+        _move(optimizer, loss, look, step)
     game.reset()
 
 
 def self_train(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
     """Play the game, a move of the leader and one of the follower a batch."""
     for step, batch in enumerate(batches, start=1):
-        _step(game, batch, optimizer, look, step)
+        loss = game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+        game.backward(loss)
+        _move(optimizer, loss, look, step)
         game.follow()
 
 
-def _step(game: Game, batch: Batch, optimizer: Optimizer, look: Look | None, step: int) -> None:
-    loss = game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
-    game.backward(loss)
+def _move(optimizer: Optimizer, loss: Tensor, look: Look | None, step: int) -> None:
     if look is not None:
         look(step, loss.detach())
     optimizer.step()
