@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from drift import Game
-from drift.core import game as game_module
+from drift.core import objective
 from drift.core.processes import Rows, gather_rows, world_size
 from drift.models.mlp import mlp
 
@@ -113,7 +113,7 @@ def train(case: Case) -> dict[str, Tensor]:
     game = Game(student, teacher=teacher, alpha=0.7, coupling=case.coupling)
     make = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[case.optimizer]
     optimizer = make(student.parameters(), lr=LEARNING_RATE[case.model, case.optimizer])
-    game_module.gather_rows = local_rows if case.naive else gather_rows
+    objective.gather_rows = local_rows if case.naive else gather_rows
     for x_u, x_l, y in batches(case.model):
         loss = game.loss(unlabeled=own(x_u, case.cut), labeled=(own(x_l, case.cut), own(y, case.cut)))
         game.backward(loss)

@@ -100,6 +100,13 @@ def test_no_unlabeled_equals_supervised_learning_to_the_bit() -> None:
     torch.testing.assert_close(gradient(drifted(), labeled=(X, Y)), expected, rtol=0, atol=1e-16)
 
 
+def test_strategy_and_weight_may_change_between_steps() -> None:
+    changed, fresh = drifted(), drifted(tau=0.2, unlabeled_weight=3.0)
+    gradient(changed, unlabeled=X, labeled=(X, Y))
+    changed.strategy, changed.unlabeled_weight = SoftStrategy(tau=0.2), 3.0
+    assert torch.equal(gradient(changed, unlabeled=X, labeled=(X, Y)), gradient(fresh, unlabeled=X, labeled=(X, Y)))
+
+
 def test_weight_zero_equals_supervised_learning() -> None:
     alone, weighted = gradient(drifted(), labeled=(X, Y)), drifted(unlabeled_weight=0.0)
     torch.testing.assert_close(gradient(weighted, labeled=(X, Y), unlabeled=X), alone, rtol=0, atol=1e-16)

@@ -1,8 +1,9 @@
 """The paper's algorithm: pseudo-labels, weights, losses, teacher, game. Needs torch and nothing else."""
 
-from drift.core.game import Game, Parts
+from drift.core.game import Game
 from drift.core.labels import hard_labels, log_class_mass, log_soft_labels, sample_weight
 from drift.core.losses import kl_divergence, student_loss, supervised_loss
+from drift.core.objective import Parts
 from drift.core.strategy import HardStrategy, Response, SoftStrategy, Strategy
 
 __all__ = [

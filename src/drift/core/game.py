@@ -1,7 +1,6 @@
 """The Stackelberg game of student and teacher (Eqs. 3, 4 and 9, Algorithm 1), around any module that returns logits."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -17,30 +16,19 @@ from drift.core.checks import (
     check_pair,
     is_number,
 )
-from drift.core.diagnostics import Diagnostics, mass_shares, stamp, terms
+from drift.core.diagnostics import Diagnostics, mass_shares, terms
 from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
-from drift.core.losses import supervised_loss
-from drift.core.processes import Rows, gather_rows, global_rows, world_size
+from drift.core.merging import Merger
+from drift.core.objective import Objective, Parts
 from drift.core.strategy import Response, SoftStrategy, Strategy
-from drift.core.teacher import Follower, Gradients, add_interaction, copy_of, undisturbed_buffers
+from drift.core.teacher import Follower, copy_of, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
 
 Coupling = Literal["differentiable", "detached"]
 PseudoLabel = Literal["unlabeled", "all"]
 TeacherMode = Literal["eval", "train"]
 Player = Literal["student", "teacher"]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the last loss was made of; detached. A stacked game has a leading dimension of trials everywhere."""
-
-    supervised: Tensor | None = None  # (), L_sup
-    self_trained: Tensor | None = None  # (), mean ℓ_S, before `unlabeled_weight`
-    log_p: Tensor | None = None  # (N, C), the teacher's log-probabilities
-    log_y: Tensor | None = None  # (N, C), log ỹ
-    omega: Tensor | None = None  # (N,), ω
 
 
 class Game:
@@ -118,17 +106,19 @@ class Game:
         self.last: Parts | None = None
 
         self._follower = Follower(self.teacher, student)
-        self._parameters = self._follower.student_parameters
+        self._merger = Merger(self._follower)
         self.teacher.train(teacher_mode == "train")
         self._classes: int | None = None
         self._owed = False  # a backward has reached, or will reach, the teacher, and was not merged yet
-        self._interaction: Gradients = {}
-        self._stamp: tuple[int | None, ...] | None = None  # of the student's gradients as the last backward left them
-        self._merged = False  # whether they are the whole gradient of the last loss
-        self._global: tuple[Tensor, Tensor] | None = None  # log p and ω of the last batch, all processes' rows
+        self._everywhere = Parts()  # the teacher's part of the last loss, over all processes' rows
         self._last_inputs: tuple[Inputs, ...] = ()
         self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
+
+    @property
+    def _objective(self) -> Objective:
+        # Built anew each time: strategy and weight may be changed between steps, as schedules do.
+        return Objective(self.strategy, self.unlabeled_weight, self.stacked, self.alone)
 
     @property
     def probe(self) -> Inputs:
@@ -158,15 +148,14 @@ class Game:
 
         unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`.
         """
-        self._merged = False
-        self._forget_old_terms()
+        self._merger.begin()
         return self._score(self._forward(unlabeled, labeled))
 
     def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
         """L_sup alone (Eq. 1), a scalar: for finding θinit, before there is a teacher to speak of."""
         x, y = check_pair(labeled)
         log_q = self._log_f(self.student, x)
-        return self._supervised(log_q, check_labels(y, log_q)).sum()
+        return self._objective.supervised(log_q, check_labels(y, log_q)).sum()
 
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
@@ -174,7 +163,11 @@ class Game:
         For losses of your own: build them on the response, then call `backward` on the result as usual. Over several
         processes it answers the rows of all of them together, and gives back this process's.
         """
-        return self._answer(self._teach(*inputs))[0]
+        log_p = self._teach(*inputs)
+        response, rows, omega = self._objective.answer(log_p)
+        self._everywhere = Parts(log_p=rows.log_p.detach(), omega=omega)
+        self._owed |= log_p.requires_grad
+        return response
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
         """Both players on one batch."""
@@ -204,52 +197,10 @@ class Game:
         self._last_inputs = inputs
         return log_p
 
-    def _answer(self, log_p: Tensor) -> tuple[Response, Rows]:
-        """The response to this process's rows, and the global batch it was made from."""
-        with torch.set_grad_enabled(log_p.requires_grad and torch.is_grad_enabled()):
-            rows = gather_rows(log_p) if self._spread else Rows(log_p, 0, log_p.shape[-2])
-            response = self.strategy.respond(rows.log_p)
-        self._owed |= log_p.requires_grad
-        self._global = rows.log_p.detach(), response.omega.detach()
-        if self._spread:
-            response = response.narrow(dim=1 if self.stacked else 0, start=rows.start, stop=rows.stop)
-        return response, rows
-
-    @property
-    def _spread(self) -> bool:
-        """Whether a batch is shared with other processes."""
-        return not self.alone and world_size() > 1
-
     def _score(self, played: Forward) -> Tensor:
-        """L from both players' predictions (Eq. 3, or Eq. 9); fills `last`."""
-        losses, parts = [], Parts()
-        if played.log_q_l is not None and played.y is not None:
-            supervised = self._supervised(played.log_q_l, played.y)
-            losses.append(supervised)
-            parts = replace(parts, supervised=supervised.detach())
-        if played.log_q is not None and played.log_p is not None:
-            response, rows = self._answer(played.log_p)
-            self_trained = self._mean(self.strategy.loss(response, played.log_q), rows.total)
-            losses.append(self.unlabeled_weight * self_trained)
-            parts = replace(
-                parts,
-                self_trained=self_trained.detach(),
-                log_p=played.log_p.detach(),
-                log_y=response.log_y.detach(),
-                omega=response.omega.detach(),
-            )
-        self.last = parts
-        loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
-        return loss.sum() if self.stacked else loss
-
-    def _supervised(self, log_q: Tensor, y: Tensor) -> Tensor:
-        losses = supervised_loss(log_q, y)
-        rows = losses.shape[-1]
-        return self._mean(losses, global_rows(rows, losses.device) if self._spread else rows)
-
-    def _mean(self, losses: Tensor, total: int) -> Tensor:
-        """The mean over the batch, `(..., N)` to `(...)`; over processes, this one's part of an average that is it."""
-        return losses.sum(-1) * (world_size() / total) if self._spread else losses.mean(-1)
+        loss, self.last, self._everywhere = self._objective(played)
+        self._owed |= played.log_p is not None and played.log_p.requires_grad
+        return loss
 
     def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
         """Fill student.grad with the Stackelberg gradient (Eq. 4): leader + (1 - α) ∂L/∂θT.
@@ -260,11 +211,11 @@ class Game:
         """
         if not isinstance(loss, Tensor) or not loss.requires_grad:
             raise StateError("backward() needs the loss as game.loss() returned it, computed with gradients on")
-        self._forget_old_terms()
+        self._merger.begin()
         (backward or torch.autograd.backward)(loss)
         if merge:
             self._merge()
-        self._stamp = stamp(self._parameters)
+        self._merger.note()
 
     def accumulate(
         self, batches: Sequence[Mapping[str, Any]], *, backward: Callable[[Tensor], None] | None = None
@@ -277,8 +228,7 @@ class Game:
         """
         batches = list(batches)
         check_micro_batches(batches)
-        self._merged = False
-        self._forget_old_terms()
+        self._merger.begin()
         states, leaves = [], []
         with torch.no_grad(), undisturbed_buffers(self.student):
             for batch in batches:
@@ -290,16 +240,12 @@ class Game:
             with state.again():
                 send_back(self._forward(**batch), collected, backward or torch.autograd.backward)
         self._merge()
-        self._stamp = stamp(self._parameters)
+        self._merger.note()
         return loss.detach()
 
     def _merge(self) -> None:
-        interaction = self._follower.take_gradients()
-        add_interaction(interaction, 1.0 - self.alpha)
-        for parameter, earlier in self._interaction.items():  # of micro-batches merged one by one
-            interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
-        self._interaction = interaction
-        self._merged, self._owed = True, False
+        self._merger.merge(1.0 - self.alpha)
+        self._owed = False
 
     def follow(self) -> None:
         """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
@@ -336,19 +282,21 @@ class Game:
         Flips are counted on `game.probe`, the inputs of the first call unless you set them, since the call before; over
         processes, on each one's own. Sharded models need the call on every process.
         """
-        if self._global is None or self.last is None or self.last.log_p is None:
+        log_p, omega = self._everywhere.log_p, self._everywhere.omega
+        if log_p is None or omega is None:
             raise StateError("diagnostics() before any loss with pseudo-labels; call loss() and backward() first")
-        if not self._merged or self._stamp != stamp(self._parameters):
+        if not self._merger.untouched:
             raise StateError(
                 "diagnostics() needs the gradients as backward() left them; call it before clipping or zero_grad()"
             )
-        log_p, omega = self._global  # of the batch on all processes; the probe answers below
         if self.probe is None:
             self.probe = self._last_inputs[-1]
         with torch.no_grad(), undisturbed_buffers(self.teacher):
             labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
         before, self._probe_labels = self._probe_labels, labels
-        leader_norm, interaction_norm, angle = terms(self._parameters, self._interaction, 1.0 - self.alpha)
+        leader_norm, interaction_norm, angle = terms(
+            self._merger.parameters, self._merger.interaction, 1.0 - self.alpha
+        )
         return Diagnostics(
             leader_norm=leader_norm,
             interaction_norm=interaction_norm,
@@ -381,12 +329,8 @@ class Game:
         alpha = check_alpha(state["alpha"])
         self._follower.load_state(state["teacher"])
         self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
-        self._owed, self._merged, self._interaction, self._stamp = False, False, {}, None
-
-    def _forget_old_terms(self) -> None:
-        """Let go of the interaction terms that are in student.grad no more, as after zero_grad() or clipping."""
-        if self._stamp != stamp(self._parameters):
-            self._interaction = {}
+        self._owed = False
+        self._merger.forget()
 
     def _log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:
         log_p = log_probabilities(module, inputs, stacked=self.stacked)
