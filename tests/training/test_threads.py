@@ -1,5 +1,8 @@
 """The number of threads is lent for a block and given back."""
 
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -38,3 +41,22 @@ def test_it_nests_and_decorates() -> None:
 
     assert inside() == inside() == (3, 1)  # twice: a decorator must not be used up
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
+def test_freed_memory_is_kept_for_the_next_tensor() -> None:
+    """In a process of its own: large tensors come and go without the kernel handing out a page again."""
+    code = """
+import resource, torch
+from drift.training.threads import keep_freed_memory
+assert keep_freed_memory()
+torch.set_num_threads(1)
+for _ in range(3):
+    torch.ones(4_000_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    torch.ones(4_000_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    faults = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(faults) < 4_000_000 * 4 / 4096  # less than one tensor's pages, of ten

@@ -36,7 +36,9 @@ def demo(
     from drift.errors import FileError
     from drift.experiments import digits, moons_demo
     from drift.training.progress import progress
+    from drift.training.threads import keep_freed_memory
 
+    keep_freed_memory()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,6 +6,7 @@ methods differ in the coupling alone: same data, same start, same batches. All t
 
 import copy
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,11 +57,12 @@ def run(
     keep: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
     stacked: bool = True,
+    networks: Sequence[nn.Module] = (),
 ) -> Trials:
     """Train one trial a seed, all at once.
 
     keep: epochs whose students are kept; tick: called after every epoch; stacked: False trains a single seed as a
-    plain module, to time and check the stacked way against.
+    plain module, to time and check the stacked way against; networks: what to start from, one a seed, if not new ones.
     """
     if not stacked and len(seeds) != 1:
         raise ConfigError(f"{len(seeds)} seeds without stacking; call run once a seed")
@@ -71,7 +73,7 @@ def run(
     data = [two_moons(seed=seed, noise=config.noise) for seed in seeds]
     x_l, y_l = joined([d.x_labeled for d in data]), joined([d.y_labeled for d in data])
     x_test, y_test = joined([d.x_test for d in data]), joined([d.y_test for d in data])
-    networks = [_network(config, seed) for seed in seeds]
+    networks = networks or [_network(config, seed) for seed in seeds]
     stack = Stacked(networks)
     student = stack if stacked else networks[0]
     game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
@@ -96,8 +98,14 @@ def run(
 def compare(
     config: MoonsConfig, seeds: Sequence[int], *, keep: Sequence[int] = (), tick: Callable[[], None] = lambda: None
 ) -> dict[str, Trials]:
-    """Both methods on the same trials."""
-    return {name: run(config, seeds, coupling, keep=keep, tick=tick) for name, coupling in METHODS.items()}
+    """Both methods on the same trials, side by side: a thread each, as torch computes without Python's lock."""
+    networks = [_network(config, seed) for seed in seeds]  # drawn here: torch's global generator is not for two threads
+    with ThreadPoolExecutor() as pool:
+        runs = {
+            name: pool.submit(run, config, seeds, coupling, keep=keep, tick=tick, networks=networks)
+            for name, coupling in METHODS.items()
+        }
+        return {name: started.result() for name, started in runs.items()}
 
 
 def stuck_trial(results: dict[str, Trials]) -> int:
