@@ -10,7 +10,7 @@ from sklearn.dummy import DummyClassifier
 
 from drift.errors import LabelError
 from drift.experiments import digits
-from drift.experiments.digits import OURS, SCIKIT_LEARN, TEST_ROWS, Scores, compare
+from drift.experiments.digits import OURS, SCIKIT_LEARN, TEST_ROWS, compare
 from drift.training.progress import progress
 
 
@@ -96,10 +96,6 @@ def test_a_tiny_comparison_of_the_real_methods_learns() -> None:
         assert len(row.accuracy) == len(row.seconds) == 1
         assert row.accuracy[0] > 0.7  # chance is 0.1
         assert row.seconds[0] > 0
-
-
-def test_a_cell_has_mean_and_sample_deviation_in_percent() -> None:
-    assert Scores([0.8, 0.9], [1.0, 1.0]).cell() == "85.00 ± 7.07"
 
 
 def test_the_demo_shows_the_same_numbers_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

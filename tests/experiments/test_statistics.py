@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from drift.experiments.statistics import PairedTest, paired_t
+from drift.experiments.statistics import PairedTest, mean_and_spread, paired_t
 
 # Accuracies in steps of a thousandth, as test sets of a thousand rows give.
 scores = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=2, max_size=40).map(
@@ -101,3 +101,7 @@ def test_a_score_that_is_no_number_is_no_finding() -> None:
 def test_too_few_or_unpaired_scores_are_refused(ours: list, theirs: list) -> None:
     with pytest.raises(ValueError, match="at least 2 scores on the same seeds"):
         paired_t(ours, theirs)
+
+
+def test_mean_and_sample_deviation_come_in_percent() -> None:
+    assert mean_and_spread([0.8, 0.9]) == "85.00 ± 7.07"

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from drift import Game
+from drift.core.randomness import random_state, set_random_state
 from drift.data.batches import EndlessBatches
 from drift.models.mlp import mlp
 from drift.training.checkpoints import Checkpoints
 from drift.training.loop import Batch, self_train
-from drift.training.packing import random_state, set_random_state
 
 STEPS, EVERY = 120, 3
 

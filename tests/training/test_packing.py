@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import nn
 
+from drift.core.randomness import random_state, set_random_state
 from drift.errors import StateError
-from drift.training.packing import pack, random_state, set_random_state, unpack
+from drift.training.packing import pack, unpack
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 NESTED = st.recursive(

@@ -8,8 +8,7 @@ and that gradient backward through it. It costs one more forward of each player.
 BatchNorm in the student still normalises by micro-batch: no form of accumulation can change that.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -56,18 +55,3 @@ def send_back(played: Forward, leaves: Forward, backward: Callable[[Tensor], Non
         if leaf.grad is not None and prediction.requires_grad
     ]
     backward(torch.stack(terms).sum())
-
-
-class RandomState:
-    """torch's generators as they are now, on every device, to draw the same numbers once more."""
-
-    def __init__(self) -> None:
-        self._cpu = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-
-    @contextmanager
-    def again(self) -> Iterator[None]:
-        torch.set_rng_state(self._cpu)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
-        yield

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from drift.core.accumulation import Forward, RandomState, send_back, whole
+from drift.core.accumulation import Forward, send_back, whole
 from drift.core.checks import (
     check_alpha,
     check_choice,
@@ -21,6 +21,7 @@ from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.merging import Merger
 from drift.core.objective import Objective, Parts
+from drift.core.randomness import random_state, set_random_state
 from drift.core.strategy import Response, SoftStrategy, Strategy
 from drift.core.teacher import Follower, copy_of, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
@@ -232,13 +233,13 @@ class Game:
         states, leaves = [], []
         with torch.no_grad(), undisturbed_buffers(self.student):
             for batch in batches:
-                states.append(RandomState())
+                states.append(random_state())
                 leaves.append(self._forward(**batch).leaves(self.couples))
         loss = self._score(whole(leaves))
         torch.autograd.backward(loss)
         for batch, state, collected in zip(batches, states, leaves, strict=True):
-            with state.again():
-                send_back(self._forward(**batch), collected, backward or torch.autograd.backward)
+            set_random_state(state)
+            send_back(self._forward(**batch), collected, backward or torch.autograd.backward)
         self._merge()
         self._merger.note()
         return loss.detach()

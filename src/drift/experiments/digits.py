@@ -17,7 +17,7 @@ from drift.data.labels import UNLABELED
 from drift.data.splits import sample_per_class
 from drift.estimator import DriftClassifier
 from drift.experiments.demo import Bar, Shown
-from drift.experiments.statistics import paired_t
+from drift.experiments.statistics import mean_and_spread, paired_t
 from drift.report.page import Section, Table, write_page
 
 TEST_ROWS = 600
@@ -41,9 +41,6 @@ class Scores:
 
     accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-
-    def cell(self) -> str:
-        return f"{100 * np.mean(self.accuracy):.2f} ± {100 * np.std(self.accuracy, ddof=1):.2f}"
 
 
 def compare(
@@ -78,7 +75,7 @@ def demo(out: Path, bar: Bar) -> Shown:
     seeds, labels = range(5), 5
     with bar("Digits", len(OURS) * len(seeds)) as tick:
         scores = compare(OURS, labels, seeds, tick=tick)
-    rows = [[name, row.cell(), f"{np.median(row.seconds):.1f}"] for name, row in scores.items()]
+    rows = [[name, mean_and_spread(row.accuracy), f"{np.median(row.seconds):.1f}"] for name, row in scores.items()]
     table = Table(
         ["", "accuracy (%)", "seconds a fit"], rows, f"Digits, {labels} labels a class, {len(seeds)} seeds, mean ± std"
     )

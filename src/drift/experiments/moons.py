@@ -61,8 +61,8 @@ def run(
 ) -> Trials:
     """Train one trial a seed, all at once.
 
-    keep: epochs whose students are kept; tick: called after every epoch; stacked: False trains a single seed as a
-    plain module, to time and check the stacked way against; networks: what to start from, one a seed, if not new ones.
+    keep: epochs whose stacked students are kept; tick: called after every epoch; stacked: False trains a single seed
+    as a plain module, to time and check the stacked way against; networks: what to start from, one a seed, if not new.
     """
     if not stacked and len(seeds) != 1:
         raise ConfigError(f"{len(seeds)} seeds without stacking; call run once a seed")
@@ -74,8 +74,7 @@ def run(
     x_l, y_l = joined([d.x_labeled for d in data]), joined([d.y_labeled for d in data])
     x_test, y_test = joined([d.x_test for d in data]), joined([d.y_test for d in data])
     networks = networks or [_network(config, seed) for seed in seeds]
-    stack = Stacked(networks)
-    student = stack if stacked else networks[0]
+    student = Stacked(networks) if stacked else networks[0]
     game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
@@ -90,8 +89,8 @@ def run(
             tick()
         predicted = game.predict_proba(x_test).argmax(-1)
         trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()
-        if epoch in keep:
-            trials.students[epoch] = copy.deepcopy(stack)
+        if epoch in keep and isinstance(student, Stacked):
+            trials.students[epoch] = copy.deepcopy(student)
     return trials
 
 

@@ -8,7 +8,7 @@ import torch
 from drift.data.moons import two_moons
 from drift.experiments.demo import Bar, Shown
 from drift.experiments.moons import METHODS, MoonsConfig, Trials, compare, stuck_trial
-from drift.experiments.statistics import PairedTest, paired_t
+from drift.experiments.statistics import PairedTest, mean_and_spread, paired_t
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
 
@@ -56,16 +56,12 @@ NEXT_STEPS = (
 
 
 def _table(accuracy: dict[str, np.ndarray], tests: dict[int, PairedTest]) -> Table:
-    rows = [["Supervised start", *(_cell(accuracy["DRIFT"][:n, 0]) for n in tests)]]
-    rows += [[name, *(_cell(scores[:n, -1]) for n in tests)] for name, scores in accuracy.items()]
+    rows = [["Supervised start", *(mean_and_spread(accuracy["DRIFT"][:n, 0]) for n in tests)]]
+    rows += [[name, *(mean_and_spread(scores[:n, -1]) for n in tests)] for name, scores in accuracy.items()]
     rows += [["DRIFT minus Self-training", *(test.gap() for test in tests.values())]]
     rows += [["p of a paired t-test", *(test.p_text() for test in tests.values())]]
     caption = "Two moons, test accuracy in %: mean ± standard deviation; difference ± standard error"
     return Table(["", *(f"{n} trials" for n in tests)], rows, caption)
-
-
-def _cell(scores: np.ndarray) -> str:
-    return f"{100 * scores.mean():.2f} ± {100 * scores.std(ddof=1):.2f}"
 
 
 def _in_words(trials: int, test: PairedTest) -> str:
@@ -79,7 +75,7 @@ def _in_words(trials: int, test: PairedTest) -> str:
 
 def _figure_1(out: Path, accuracy: dict[str, np.ndarray]) -> Picture:
     path = figures.save(figures.learning_curves(accuracy), out, "moons-learning")
-    ends = "; ".join(f"{name} ends at {_cell(scores[:, -1])} %" for name, scores in accuracy.items())
+    ends = "; ".join(f"{name} ends at {mean_and_spread(scores[:, -1])} %" for name, scores in accuracy.items())
     return Picture(path, f"Test accuracy over epochs. {ends}.", "The paper's figure 1.")
 
 

@@ -8,6 +8,11 @@ import numpy as np
 from scipy import stats
 
 
+def mean_and_spread(scores: Sequence[float] | np.ndarray) -> str:
+    """Mean and standard deviation of shares, in percent: "93.53 ± 6.07"."""
+    return f"{100 * np.mean(scores):.2f} ± {100 * np.std(scores, ddof=1):.2f}"
+
+
 @dataclass(frozen=True)
 class PairedTest:
     """Two methods on the same splits: mean difference, its standard error, t, two-sided p, number of pairs."""

@@ -92,9 +92,9 @@ class Checkpoints:
             if content["sha256"] != _checksum(folder / TENSORS, content["state"]):
                 raise FileError(f"{folder} is damaged: it does not have the checksum it was written with")
             state = unpack(content["state"], load_file(folder / TENSORS))
+        except FileError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            if isinstance(error, FileError):
-                raise
             raise FileError(f"{folder} is damaged ({type(error).__name__}: {error})") from error
         if content["fingerprint"] != self.fingerprint:
             raise StateError(

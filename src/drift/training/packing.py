@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from drift.errors import StateError
@@ -50,17 +49,3 @@ def unpack(packed: Any, tensors: dict[str, Tensor]) -> Any:
     if kind == TUPLE:
         return tuple(unpack(item, tensors) for item in content)
     return {unpack(key, tensors): unpack(item, tensors) for key, item in content}
-
-
-def random_state() -> dict[str, Any]:
-    """torch's global generators on every device, as a state that can be packed."""
-    return {
-        "cpu": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-    }
-
-
-def set_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["cpu"])
-    if state["cuda"]:
-        torch.cuda.set_rng_state_all(state["cuda"])
