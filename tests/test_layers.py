@@ -14,28 +14,31 @@ import drift
 SOURCE = Path(drift.__file__).parent
 
 # What each layer may import of the others; its own layer is always allowed. Some do not exist yet.
-LEAVES = {"errors"}
-ON_CORE = LEAVES | {"core"}  # data, weak and models know only core
+LEAVES = {"errors", "settings"}
+ON_CORE = LEAVES | {"core"}  # data knows only core; models and weak read data with it
 TASKS = ON_CORE | {"data", "weak", "models"}
 METHODS = TASKS | {"tasks"}
 TRAINING = METHODS | {"methods", "presets"}
 ABOVE_TRAINING = TRAINING | {"training", "version"}
 ALLOWED = {
     "errors": set(),
-    "core": LEAVES,
+    "settings": {"errors"},
+    "core": {"errors"},
     "data": ON_CORE,
-    "weak": ON_CORE,
-    "models": ON_CORE,
+    "weak": ON_CORE | {"data"},
+    "models": ON_CORE | {"data"},
     "presets": ON_CORE,
     "tasks": TASKS,
     "methods": METHODS,
     "training": TRAINING,
     "report": ABOVE_TRAINING,
     "estimator": ABOVE_TRAINING,
-    "experiments": ABOVE_TRAINING | {"report", "estimator"},
-    "cli": ABOVE_TRAINING | {"report", "estimator", "experiments"},
+    "runs": ABOVE_TRAINING | {"report"},
+    "experiments": ABOVE_TRAINING | {"report", "estimator", "runs"},
+    "cli": ABOVE_TRAINING | {"report", "estimator", "runs", "experiments"},
 }
-LAYER_OF_FILE = {"estimator_files": "estimator"}  # modules beside the folders that are one layer together
+# Modules beside the folders, and the layer they belong to.
+LAYER_OF_FILE = {"estimator_files": "estimator", "__main__": "cli"}
 
 
 def files() -> list[Path]:
@@ -48,9 +51,9 @@ def layer_of(module: str) -> str:
     name = module.split(".")[1] if "." in module else "version"
     if name in drift._HOME:
         return layer_of(drift._HOME[name])
-    if name.startswith("__"):
-        return "version"
-    return LAYER_OF_FILE.get(name, name)
+    if name in LAYER_OF_FILE:
+        return LAYER_OF_FILE[name]
+    return "version" if name.startswith("__") else name
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -27,3 +27,7 @@ class StateError(DriftError, RuntimeError):
 
 class FileError(DriftError, OSError):
     """A file is missing, damaged, or not one of ours."""
+
+
+class Interrupted(DriftError, RuntimeError):  # noqa: N818 - a wish, not an error
+    """Somebody stopped the run; what was reached is saved."""

@@ -4,7 +4,7 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ from drift.core.forward import log_probabilities
 from drift.data.batches import EndlessBatches
 from drift.data.labels import Encoded, encode_labels, is_blank, label_column
 from drift.errors import ConfigError, DataError, LabelError, StateError
+from drift.methods.self_training import Played
 from drift.models.mlp import mlp
-from drift.training.loop import Batch, initialize, self_train
-from drift.training.progress import progress
+from drift.tasks.examples import Batch
+from drift.training.loop import Phase, Watch
+from drift.training.progress import Tick, progress
 from drift.training.seeding import seeded
 from drift.training.threads import threads
 
@@ -264,27 +266,23 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         x_u = X if self.weak else X[~known]
         game = self._game(encoded, distill=not len(x_u))
 
-        def batches(labels: bool, rest: bool) -> Iterator[Batch]:
+        def batches(labels: bool, rest: bool) -> Iterator[list[Batch]]:
             labeled_rows = EndlessBatches(len(x_l), self.batch_size, generator) if labels else repeat(None)
             other_rows = EndlessBatches(len(x_u), self.batch_size, generator) if rest else repeat(None)
             for i, j in zip(labeled_rows, other_rows, strict=False):
-                yield Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])
+                yield [Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])]
 
         plays = self.coupling != "none"
-        trace: list[dict[str, object]] = []
-        every = max(1, math.ceil(self.steps / LOOKS))
-
-        def look(step: int, loss: Tensor) -> None:
-            tick()
-            if step % every == 0 and plays:
-                trace.append({"step": step, "loss": loss.item(), **game.diagnostics().as_dict()})
-
+        method = Played(game)
         with progress("DRIFT", self.initial_steps + self.steps, shown=bool(self.verbose)) as tick:
-            start = islice(batches(labels=True, rest=False), self.initial_steps)
-            initialize(game, start, self._optimizer(), lambda *_: tick())
+            watch = _Looks(game, tick, every=max(1, math.ceil(self.steps / LOOKS)) if plays else 0)
+            start = Phase(method, batches(labels=True, rest=False), self._optimizer(), initial=True)
+            start.run(range(1, self.initial_steps + 1), watch)
+            method.start()
             play = batches(labels=not (self.weak and plays), rest=plays and len(x_u) > 0)
-            self_train(game, islice(play, self.steps), self._optimizer(), look)
-        return trace
+            watch.playing = True
+            Phase(method, play, self._optimizer()).run(range(1, self.steps + 1), watch)
+        return watch.trace
 
     def _game(self, encoded: Encoded, *, distill: bool) -> Game:
         prior = self.prior
@@ -306,6 +304,20 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         return torch.optim.AdamW(
             self.student_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
+
+
+class _Looks(Watch):
+    """Keeps the game's state every so often, never if `every` is 0."""
+
+    def __init__(self, game: Game, tick: Tick, every: int) -> None:
+        self.game, self.tick, self.every = game, tick, every
+        self.playing = False
+        self.trace: list[dict[str, object]] = []
+
+    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+        self.tick()
+        if self.playing and self.every and step % self.every == 0:
+            self.trace.append({"step": step, "loss": loss.item(), **self.game.diagnostics().as_dict()})
 
 
 def _scaling(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""A folder is whole or not there; what was there before survives every failure."""
+"""A folder or a file is whole or not there; what was there before survives every failure."""
 
 import os
 import stat
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from drift.data.files import whole_folder
+from drift.data.files import whole_file, whole_folder
+from drift.errors import FileError
 
 
 def content(folder: Path) -> dict[str, str]:
@@ -79,3 +80,53 @@ def test_others_may_read_it_as_any_folder_here(tmp_path: Path) -> None:
     fill(tmp_path / "run", {"a.txt": "1"})
     mode = stat.S_IMODE((tmp_path / "run").stat().st_mode)
     assert oct(mode) == oct(stat.S_IMODE((tmp_path / "usual").stat().st_mode))
+
+
+def write(path: Path, text: str) -> None:
+    with whole_file(path) as aside:
+        aside.write_text(text)
+
+
+def test_a_file_appears_with_its_parents_when_the_block_ends(tmp_path: Path) -> None:
+    target = tmp_path / "runs" / "metrics.json"
+    with whole_file(target) as aside:
+        aside.write_text("1")
+        assert not target.exists()
+        assert aside.parent == target.parent  # the same disk, so that the last move is a rename
+    assert content(tmp_path) == {"runs/metrics.json": "1"}
+
+
+def test_an_old_file_is_replaced_whole(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "a long old text")
+    write(tmp_path / "a.txt", "new")
+    assert content(tmp_path) == {"a.txt": "new"}
+
+
+@pytest.mark.parametrize("fault", [ValueError, OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_fault_leaves_the_old_file_and_no_debris(tmp_path: Path, fault: type[BaseException], there: bool) -> None:
+    if there:
+        write(tmp_path / "a.txt", "old")
+
+    def fails_half_way() -> None:
+        with whole_file(tmp_path / "a.txt") as aside:
+            aside.write_text("half")
+            raise fault
+
+    with pytest.raises(fault):
+        fails_half_way()
+    assert content(tmp_path) == ({"a.txt": "old"} if there else {})
+
+
+def test_a_block_that_writes_nothing_leaves_the_old_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "old")
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "a.txt"):
+        pass
+    assert content(tmp_path) == {"a.txt": "old"}
+
+
+def test_a_folder_in_the_way_of_a_file_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(FileError, match="taken is a folder; give the name of a file"):
+        write(tmp_path / "taken", "1")
+    assert os.listdir(tmp_path) == ["taken"]

@@ -1,6 +1,6 @@
 """A run that dies goes on as if it had not; a damaged checkpoint is never taken for a whole one."""
 
-import json
+import os
 import resource
 import subprocess
 import sys
@@ -11,8 +11,9 @@ import torch
 
 from drift.errors import FileError, StateError
 from drift.training.checkpoints import CONTENT, TENSORS, Checkpoints
-from drift.training.packing import pack
+from drift.training.run_folder import TRACE
 from tests.training import crashing
+from tests.training.runs import final_state, same_bits
 
 STATE = {"weights": torch.arange(4.0), "best": -float("inf"), "rows": (1, 2)}
 
@@ -20,7 +21,7 @@ STATE = {"weights": torch.arange(4.0), "best": -float("inf"), "rows": (1, 2)}
 def saved(folder: Path, *steps: int, **options: object) -> Checkpoints:
     checkpoints = Checkpoints(folder, keep=3, fingerprint="a", **options)
     for step in steps:
-        checkpoints.save(step, {**STATE, "step": step})
+        checkpoints.save(step, {**STATE, "step": step}, {"random": torch.arange(step)})
     return checkpoints
 
 
@@ -28,35 +29,11 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def same_bits(one: object, other: object) -> bool:
-    (tree, tensors), (other_tree, other_tensors) = pack(one), pack(other)
-    return json.dumps(tree) == json.dumps(other_tree) and all(
-        torch.equal(t, other_tensors[k]) for k, t in tensors.items()
-    )
-
-
-def test_half_resume_half_equals_the_whole_run_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = crashing.train(None)
-    monkeypatch.setattr(crashing, "STEPS", 60)
-    # The schedule spans the whole run; only how far this process gets is halved.
-    monkeypatch.setattr(torch.optim.lr_scheduler, "CosineAnnealingLR", _over_120)
-    crashing.train(tmp_path)
-    monkeypatch.setattr(crashing, "STEPS", 120)
-    assert same_bits(crashing.train(tmp_path), whole)
-
-
-_Cosine = torch.optim.lr_scheduler.CosineAnnealingLR
-
-
-def _over_120(optimizer: torch.optim.Optimizer, _: int) -> _Cosine:
-    return _Cosine(optimizer, 120)
-
-
 def test_twenty_kills_do_not_change_a_bit(tmp_path: Path) -> None:
     """SIGKILL at random moments and inside the writing of checkpoints; then one run that is left alone."""
-    script = Path(crashing.__file__)
     finished = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "run"), "20", "0"],
+        [sys.executable, crashing.__file__, str(tmp_path / "run"), "20", "0"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -64,11 +41,14 @@ def test_twenty_kills_do_not_change_a_bit(tmp_path: Path) -> None:
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stdout.count("killed") == 20
-    final = Checkpoints(tmp_path / "run", fingerprint="crashing").newest()
-    assert final is not None
-    assert final.step == crashing.STEPS
-    assert same_bits(final.state, crashing.train(None))
-    assert not [name for name in names(tmp_path / "run") if name.startswith(".")]
+    assert not list((tmp_path / "run" / "checkpoints").glob(".*"))
+
+    survivor = crashing.prepared(tmp_path / "run")
+    survivor.run(resume=True)  # at the end already: nothing is left but to read it back
+    whole = crashing.prepared(tmp_path / "whole")
+    whole.run()
+    assert same_bits(final_state(survivor), final_state(whole))
+    assert (tmp_path / "run" / TRACE).read_bytes() == (tmp_path / "whole" / TRACE).read_bytes()
 
 
 def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
@@ -76,6 +56,18 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     for step in range(1, 7):
         checkpoints.save(step, STATE, best=2)
     assert names(tmp_path) == ["step-000000002", "step-000000005", "step-000000006"]
+
+
+def test_what_all_share_and_what_is_a_processs_own_come_back_apart(tmp_path: Path) -> None:
+    found = saved(tmp_path, 1, 3).newest()
+    assert same_bits(found.state, {**STATE, "step": 3})
+    assert same_bits(found.own, {"random": torch.arange(3)})
+    assert names(tmp_path / "step-000000003") == [
+        f"process-0-{CONTENT}",
+        f"process-0-{TENSORS}",
+        CONTENT,
+        TENSORS,
+    ]
 
 
 def test_none_is_no_checkpoint(tmp_path: Path) -> None:
@@ -87,7 +79,7 @@ def test_steps_are_ordered_as_numbers(tmp_path: Path) -> None:
     assert checkpoints.newest().step == 100
 
 
-@pytest.mark.parametrize("file", [TENSORS, CONTENT])
+@pytest.mark.parametrize("file", [TENSORS, CONTENT, f"process-0-{TENSORS}", f"process-0-{CONTENT}"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "gone", "empty"])
 def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str, damage: str) -> None:
     checkpoints = saved(tmp_path, 1, 2)

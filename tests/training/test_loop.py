@@ -1,18 +1,24 @@
-"""The loop of Algorithm 1: two phases, one move of each player a batch, and a look at the right moment."""
+"""The loop of Algorithm 1: two phases, one move of each player a step, and a watch that sees the right moment."""
 
 import copy
+from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from drift.core import Game
+from drift.methods.self_training import Played
 from drift.models.mlp import mlp
-from drift.training.loop import Batch, initialize, self_train
+from drift.tasks.examples import Batch
+from drift.training.loop import Phase, Watch
 
 GENERATOR = torch.Generator().manual_seed(0)
 X_L, Y_L = torch.randn(8, 4, generator=GENERATOR, dtype=torch.float64), torch.arange(8) % 3
 X_U = [torch.randn(16, 4, generator=GENERATOR, dtype=torch.float64) for _ in range(6)]
+BATCHES = [Batch((X_L, Y_L), x) for x in X_U]
+STEPS = range(1, 7)
 
 
 def new_game(**settings) -> tuple[Game, torch.optim.Optimizer]:
@@ -21,14 +27,27 @@ def new_game(**settings) -> tuple[Game, torch.optim.Optimizer]:
     return Game(student, **settings), torch.optim.Adam(student.parameters(), lr=0.01)
 
 
+def steps_of(batches: list[Batch]) -> Iterator[list[Batch]]:
+    """Each batch as the one piece of its step."""
+    return cycle([batch] for batch in batches)
+
+
+def pieces(batch: Batch, count: int) -> list[Batch]:
+    x, y = batch.labeled
+    return [Batch((x[k::count], y[k::count]), batch.unlabeled[k::count]) for k in range(count)]
+
+
 def weights(module: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in module.parameters()])
 
 
-def test_initialize_is_supervised_training_and_both_players_start_from_it() -> None:
+def test_the_first_phase_is_supervised_training_and_both_players_start_from_it() -> None:
     game, optimizer = new_game()
-    twin = copy.deepcopy(game.student)
-    initialize(game, [Batch((X_L, Y_L))] * 5, optimizer)
+    twin, before = copy.deepcopy(game.student), weights(game.teacher)
+    method = Played(game)
+    assert Phase(method, steps_of([Batch((X_L, Y_L))]), optimizer, initial=True).run(range(1, 6)) == 5
+    assert torch.equal(weights(game.teacher), before)  # nobody follows yet
+    method.start()
 
     by_hand = torch.optim.Adam(twin.parameters(), lr=0.01)
     for _ in range(5):
@@ -40,21 +59,18 @@ def test_initialize_is_supervised_training_and_both_players_start_from_it() -> N
     assert game.steps == 0
 
 
-def test_initialize_without_batches_leaves_the_student_and_resets_the_teacher() -> None:
+def test_no_steps_move_nothing() -> None:
     game, optimizer = new_game()
-    with torch.no_grad():
-        for parameter in game.teacher.parameters():
-            parameter.zero_()
     before = weights(game.student)
-    initialize(game, [], optimizer)
+    assert Phase(Played(game), iter([]), optimizer).run([]) == 0
     assert torch.equal(weights(game.student), before)
     assert torch.equal(weights(game.teacher), before)
 
 
 @pytest.mark.parametrize("coupling", ["differentiable", "detached"])
-def test_self_train_is_algorithm_1_written_out(coupling: str) -> None:
+def test_the_second_phase_is_algorithm_1_written_out(coupling: str) -> None:
     game, optimizer = new_game(coupling=coupling)
-    self_train(game, [Batch((X_L, Y_L), x) for x in X_U], optimizer)
+    Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS)
 
     other, by_hand = new_game(coupling=coupling)
     for x in X_U:
@@ -66,57 +82,120 @@ def test_self_train_is_algorithm_1_written_out(coupling: str) -> None:
     assert torch.equal(weights(game.teacher), weights(other.teacher))
 
 
-def test_the_follower_moves_once_a_batch() -> None:
+def test_the_follower_moves_once_a_step() -> None:
     game, optimizer = new_game(alpha=0.75)
     expected, seen = weights(game.teacher), []
     # The generator runs between steps: it sees the student as the step before left it.
-    students = (seen.append(weights(game.student)) or Batch(unlabeled=x) for x in X_U)
-    self_train(game, students, optimizer)
+    students = (seen.append(weights(game.student)) or [Batch(unlabeled=x)] for x in X_U)
+    Phase(Played(game), students, optimizer).run(STEPS)
     for student in (*seen[1:], weights(game.student)):
         expected = 0.75 * expected + 0.25 * student
     assert game.steps == len(X_U)
     assert torch.allclose(weights(game.teacher), expected, rtol=1e-12)
 
 
-def test_a_look_sees_gradients_before_anything_moved() -> None:
+def test_a_clipped_step_has_the_length_asked_for_both_terms_together() -> None:
+    torch.manual_seed(1)
+    student = mlp(4, 3, hidden=(8,)).double()
+    game = Game(student, alpha=0.5)
+    before = weights(student)
+    sgd = torch.optim.SGD(student.parameters(), lr=1.0)
+    Phase(Played(game), steps_of(BATCHES), sgd, clip=1e-3).run([1])
+    assert float((weights(student) - before).norm()) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("initial", [True, False])
+def test_exact_pieces_are_the_whole_batch(initial: bool) -> None:
+    results = []
+    for count in (1, 4):
+        game, optimizer = new_game()
+        batches = iter([pieces(batch, count) for batch in BATCHES])
+        Phase(Played(game), batches, optimizer, initial=initial, exact=count > 1).run(STEPS)
+        results.append(weights(game.student))
+    assert torch.allclose(*results, rtol=1e-10, atol=1e-12)
+
+
+def test_other_pieces_have_class_masses_of_their_own() -> None:
     game, optimizer = new_game()
-    batches = [Batch((X_L, Y_L), x) for x in X_U]
-    at_start: list[tuple[Tensor, Tensor]] = []
-    looks: list[int] = []
+    Phase(Played(game), iter([pieces(batch, 2) for batch in BATCHES]), optimizer).run(STEPS)
 
-    def watched():
-        for batch in batches:
-            at_start.append((weights(game.student), weights(game.teacher)))
-            yield batch
+    other, by_hand = new_game()
+    for batch in BATCHES:
+        for piece in pieces(batch, 2):
+            other.backward(other.loss(unlabeled=piece.unlabeled, labeled=piece.labeled) / 2)
+        by_hand.step()
+        by_hand.zero_grad()
+        other.follow()
+    assert torch.allclose(weights(game.student), weights(other.student), rtol=1e-12, atol=1e-12)
 
-    def look(step: int, loss: Tensor) -> None:
-        looks.append(step)
-        student, teacher = at_start[step - 1]
-        assert torch.equal(weights(game.student), student)
-        assert torch.equal(weights(game.teacher), teacher)
+    whole, optimizer = new_game()
+    Phase(Played(whole), steps_of(BATCHES), optimizer).run(STEPS)
+    assert float((weights(whole.student) - weights(game.student)).abs().max()) > 1e-6
+
+
+class LooksClosely(Watch):
+    """Checks at every step that nothing has moved, and that loss and gradients are this batch's alone."""
+
+    def __init__(self, game: Game) -> None:
+        self.game, self.steps, self.moved = game, [], []
+        self.before = weights(game.student), weights(game.teacher)
+
+    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+        self.steps.append(step)
+        assert batches == [BATCHES[step - 1]]
+        assert torch.equal(weights(self.game.student), self.before[0])
+        assert torch.equal(weights(self.game.teacher), self.before[1])
         fresh, _ = new_game()
-        fresh.student.load_state_dict(game.student.state_dict())
-        fresh.teacher.load_state_dict(game.teacher.state_dict())
-        again = fresh.loss(unlabeled=batches[step - 1].unlabeled, labeled=batches[step - 1].labeled)
+        fresh.student.load_state_dict(self.game.student.state_dict())
+        fresh.teacher.load_state_dict(self.game.teacher.state_dict())
+        again = fresh.loss(unlabeled=batches[0].unlabeled, labeled=batches[0].labeled)
         fresh.backward(again)
         assert torch.equal(loss, again.detach())
         assert not loss.requires_grad
-        for mine, theirs in zip(game.student.parameters(), fresh.student.parameters(), strict=True):
-            assert torch.equal(mine.grad, theirs.grad)  # of this batch alone, interaction included
-        assert game.diagnostics().interaction_norm > 0
+        for mine, theirs in zip(self.game.student.parameters(), fresh.student.parameters(), strict=True):
+            assert torch.equal(mine.grad, theirs.grad)  # interaction included
+        assert self.game.diagnostics().interaction_norm > 0
 
-    self_train(game, watched(), optimizer, look)
-    assert looks == [1, 2, 3, 4, 5, 6]
+    def after_move(self, step: int) -> bool:
+        self.moved.append(step)
+        assert not torch.equal(weights(self.game.student), self.before[0])
+        assert not torch.equal(weights(self.game.teacher), self.before[1])
+        assert all(p.grad is None for player in (self.game.student, self.game.teacher) for p in player.parameters())
+        self.before = weights(self.game.student), weights(self.game.teacher)
+        return False
 
 
-@pytest.mark.parametrize("phase", [initialize, self_train])
-def test_looking_changes_nothing_and_no_gradient_is_left(phase) -> None:
+def test_a_watch_sees_gradients_before_anything_moved_and_both_players_after() -> None:
+    game, optimizer = new_game()
+    watch = LooksClosely(game)
+    Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS, watch)
+    assert watch.steps == watch.moved == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("initial", [True, False])
+def test_watching_changes_nothing(initial: bool) -> None:
+    class Curious(Watch):
+        def __init__(self, game: Game) -> None:
+            self.game = game
+
+        def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+            self.game.predict_proba(X_U[0])
+
     results = []
-    for looks in (False, True):
+    for curious in (False, True):
         game, optimizer = new_game()
-        look = (lambda step, loss, game=game: game.predict_proba(X_U[0])) if looks else None
-        phase(game, [Batch((X_L, Y_L), x) for x in X_U], optimizer, look)
+        watch = Curious(game) if curious else None
+        Phase(Played(game), steps_of(BATCHES), optimizer, initial=initial).run(STEPS, watch)
         results.append((weights(game.student), weights(game.teacher)))
-        assert all(p.grad is None for player in (game.student, game.teacher) for p in player.parameters())
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])
+
+
+def test_a_watch_can_end_the_phase() -> None:
+    class Impatient(Watch):
+        def after_move(self, step: int) -> bool:
+            return step == 3
+
+    game, optimizer = new_game()
+    assert Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS, Impatient()) == 3
+    assert game.steps == 3

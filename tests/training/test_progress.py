@@ -12,9 +12,9 @@ from drift.training.progress import progress
 CODE = """
 import sys
 from drift.training.progress import progress
-with progress("Counting", 3, shown=SHOWN) as tick:
-    for _ in range(3):
-        tick()
+with progress("Counting", 5, done=2, shown=SHOWN) as tick:
+    for count in range(3):
+        tick(f"loss 0.{count}")
 print("rich" in sys.modules)
 """
 
@@ -43,14 +43,15 @@ def run_at_a_terminal(shown: bool) -> tuple[str, str]:
 def test_a_pipe_gets_nothing(shown: bool, capfd: pytest.CaptureFixture[str]) -> None:
     with progress("Counting", 3, shown=shown) as tick:
         for _ in range(5):  # more than announced is no fault
-            assert tick() is None
+            assert tick("loss 0.1") is None
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_terminal_gets_a_bar() -> None:
     out, received = run_at_a_terminal(shown=True)
     assert "Counting" in received
-    assert "3/3" in received
+    assert "5/5" in received
+    assert "loss 0.2" in received
     assert out == "True"
 
 

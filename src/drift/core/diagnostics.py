@@ -42,12 +42,11 @@ def terms(
     for parameter in parameters:
         if parameter.grad is None:
             continue
-        leader = parameter.grad.double()
+        leader = parameter.grad
         if (gradient := interaction.get(parameter)) is not None:
-            follower = gradient.double() * scale
-            leader = leader - follower
-            follower2 += _total(follower.square())
-            dot += _total(leader * follower)
+            leader = leader - scale * gradient
+            follower2 += scale**2 * _total(gradient.square())
+            dot += scale * _total(leader * gradient)
         leader2 += _total(leader.square())
     norms = math.sqrt(leader2) * math.sqrt(follower2)
     angle = math.degrees(math.acos(max(-1.0, min(1.0, dot / norms)))) if norms else None

@@ -131,6 +131,11 @@ class Game:
         self._probe, self._probe_labels = inputs, None
 
     @property
+    def probe_labels(self) -> Tensor | None:
+        """The teacher's hard labels of the probe at the last `diagnostics`, `(N,)`; None before the first."""
+        return self._probe_labels
+
+    @property
     def alpha(self) -> float:
         """Weight of the old teacher, in [0, 1]; may be changed between steps."""
         return self._alpha

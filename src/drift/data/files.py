@@ -42,6 +42,23 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(aside)
 
 
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write to a temporary name in the block; the file takes the place of `path` when the block ends, and only then."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.is_dir():
+        raise FileError(f"{path} is a folder; give the name of a file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
+    try:
+        yield aside
+        _flush(aside)
+        os.replace(aside, target)
+        _flush(target.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def _flush(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:

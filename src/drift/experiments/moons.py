@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 import torch
@@ -17,9 +18,11 @@ from drift.core import Game
 from drift.core.game import Coupling
 from drift.data.moons import two_moons
 from drift.errors import ConfigError
+from drift.methods.self_training import Played
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.training.loop import Batch, initialize, self_train
+from drift.tasks.examples import Batch
+from drift.training.loop import Phase
 from drift.training.seeding import seeded
 from drift.training.threads import threads
 
@@ -78,14 +81,17 @@ def run(
     game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
-    initialize(game, [Batch((x_l, y_l))] * config.initial_epochs, _adam(student, config))
+    method = Played(game)
+    Phase(method, repeat([Batch((x_l, y_l))]), _adam(student, config), initial=True).run(range(config.initial_epochs))
+    method.start()
     optimizer = _adam(student, config)
     trials = Trials(np.empty((len(seeds), config.epochs + 1)))
     for epoch in range(config.epochs + 1):
         if epoch:
             x_u = joined([_shuffled(d.x_unlabeled, generator) for d, generator in zip(data, generators, strict=True)])
             batches = torch.split(x_u, config.batch_size, dim=-2)
-            self_train(game, (Batch((x_l, y_l), x) for x in batches), optimizer)
+            feed = ([Batch((x_l, y_l), x)] for x in batches)
+            Phase(method, feed, optimizer).run(range(len(batches)))
             tick()
         predicted = game.predict_proba(x_test).argmax(-1)
         trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()

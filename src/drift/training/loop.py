@@ -1,47 +1,96 @@
-"""The loop of Algorithm 1: batches in, a trained student out."""
+"""The loop of Algorithm 1: batches in, a moved student out. There is no other loop in the project."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
-from drift.core import Game
-from drift.core.forward import Inputs
-
-Look = Callable[[int, Tensor], None]
-"""Called with the step, counted from 1, and its loss, when gradients are complete and nothing has moved yet."""
+from drift.methods.method import Method
+from drift.tasks.examples import Batch
+from drift.training.machine import Alone
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What one step sees: inputs with class indices, inputs without, or both."""
+class Watch:
+    """What looks on while a phase runs; by default it sees nothing."""
 
-    labeled: tuple[Inputs, Tensor] | None = None
-    unlabeled: Inputs = None
+    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+        """Gradients are complete, nothing has moved. The step is counted from 1; the loss is detached."""
 
-
-def initialize(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
-    """Find θinit on labelled batches (Eq. 1), and start both players from it: θT = θS = θinit."""
-    for step, batch in enumerate(batches, start=1):
-        loss = game.initial_loss(batch.labeled)
-        torch.autograd.backward(loss)
-        _move(optimizer, loss, look, step)
-    game.reset()
+    def after_move(self, step: int) -> bool:
+        """Student and teacher have moved. True ends the phase here."""
+        return False
 
 
-def self_train(game: Game, batches: Iterable[Batch], optimizer: Optimizer, look: Look | None = None) -> None:
-    """Play the game, a move of the leader and one of the follower a batch."""
-    for step, batch in enumerate(batches, start=1):
-        loss = game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
-        game.backward(loss)
-        _move(optimizer, loss, look, step)
-        game.follow()
+class Moves(Protocol):
+    """What the loop asks of an optimiser, accelerate's or torch's."""
+
+    def step(self) -> Any: ...
+    def zero_grad(self) -> Any: ...
 
 
-def _move(optimizer: Optimizer, loss: Tensor, look: Look | None, step: int) -> None:
-    if look is not None:
-        look(step, loss.detach())
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)  # after the step: nothing of this batch is kept through the next forward
+@dataclass
+class Phase:
+    """One stretch of training: whose loss, on which batches, moved by which optimiser.
+
+    initial: the loss is the one that finds θinit; no teacher follows. batches: the micro-batches of every step.
+    exact: micro-batches have the class masses of the whole batch. clip: the longest gradient, both terms together.
+    """
+
+    method: Method
+    batches: Iterator[list[Batch]]
+    optimizer: Moves
+    initial: bool = False
+    schedule: LRScheduler | None = None
+    clip: float | None = None
+    exact: bool = False
+    machine: Alone = field(default_factory=Alone)
+
+    def run(self, steps: Iterable[int], watch: Watch | None = None) -> int:
+        """Take these steps, or fewer if the watch says so; gives back the last one taken, 0 if none."""
+        watch = watch or Watch()
+        step = 0
+        self.method.student.train()
+        for step in steps:
+            batches = next(self.batches)
+            loss = self._gradients(batches)
+            watch.before_move(step, loss, batches)
+            if self.clip is not None:
+                self.machine.clip(self.method.student, self.clip)
+            self.optimizer.step()
+            if self.schedule is not None:
+                self.schedule.step()
+            self.optimizer.zero_grad()  # after the step: nothing of this batch is kept through the next forward
+            if not self.initial:
+                self.method.follow()
+            if watch.after_move(step):
+                break
+        return step
+
+    def _gradients(self, batches: list[Batch]) -> Tensor:
+        """Fill the student's gradients from all micro-batches; gives back the loss, detached."""
+        if self.exact and not self.initial:
+            return self.method.accumulate(batches, backward=self.machine.backward)
+        losses = []
+        *earlier, last = batches
+        for batch in earlier:
+            with self.machine.not_yet_reduced(self._players()):
+                losses.append(self._backward(batch, share=1 / len(batches), merge=False))
+        losses.append(self._backward(last, share=1 / len(batches), merge=True))
+        return torch.stack(losses).sum() if earlier else losses[0]
+
+    def _backward(self, batch: Batch, *, share: float, merge: bool) -> Tensor:
+        loss = self.method.initial_loss(batch) if self.initial else self.method.loss(batch)
+        if share != 1:
+            loss = loss * share
+        if self.initial:
+            self.machine.backward(loss)
+        else:
+            self.method.backward(loss, backward=self.machine.backward, merge=merge)
+        return loss.detach()
+
+    def _players(self) -> list[torch.nn.Module]:
+        teacher = self.method.teacher
+        return [self.method.student] if teacher is None else [self.method.student, teacher]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 
 
@@ -15,3 +16,8 @@ def seeded(seed: int) -> Iterator[None]:
         else:  # torch.manual_seed would keep a note, with a stack trace, for every absent device: slow, and it adds up
             torch.default_generator.manual_seed(seed)
         yield
+
+
+def generator_of(seed: int, purpose: int) -> torch.Generator:
+    """A stream of random numbers of its own for each purpose of one seed."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, purpose)).generate_state(1)[0]))

@@ -1,0 +1,211 @@
+"""Tables in files: CSV, TSV and JSON lines, each also gzipped, and Parquet, read batch by batch."""
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from drift.errors import ConfigError, DataError, DriftError, FileError
+
+Columns = dict[str, list[Any]]  # of equal lengths
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".json-lines": "json"}
+# In characters: csv's own 131072 refuses long documents, and without one an unclosed quote would fill the memory.
+FIELD_LIMIT = 2**26
+HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON escapes each half of a pair, or one half alone
+
+
+def format_of(path: Path) -> str:
+    """`csv`, `tsv`, `json` or `parquet`, by the name of the file."""
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return "parquet"
+    found = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if found is None:
+        raise FileError(
+            f"{path}: the name does not end in a format known here;"
+            " use .csv, .tsv or .jsonl (each also with .gz) or .parquet"
+        )
+    return found
+
+
+def is_gzipped(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def checked_names(names: list[str], where: str) -> list[str]:
+    """The names of columns: at least one, none of them empty and no two the same."""
+    if not names:
+        raise DataError(f"{where}: there are no columns; name them here")
+    for position, name in enumerate(names, 1):
+        if not name.strip():
+            raise DataError(f"{where}: column {position} of {len(names)} has no name; give it one")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{where}: two columns are called {twice!r}; rename one")
+    return names
+
+
+def read_file(path: Path, size: int, encoding: str) -> Iterator[Columns]:
+    """The table in a file, `size` rows at a time."""
+    form = format_of(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; give the name of a file")
+    try:
+        yield from _parquet_batches(path, size) if form == "parquet" else _text_batches(path, form, size, encoding)
+    except UnicodeError:
+        raise _undecodable(path, encoding) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FileError(f"{path} is not a whole gzip file ({error}); copy or compress it again") from error
+    except FileNotFoundError as error:
+        raise FileError(f"{path} is not there; check the name") from error
+    except DriftError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read ({error.strerror or error})") from error
+
+
+def _binary(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path) if is_gzipped(path) else path.open("rb"))
+
+
+def _text_batches(path: Path, form: str, size: int, encoding: str) -> Iterator[Columns]:
+    with _binary(path) as binary:
+        try:
+            lines = io.TextIOWrapper(binary, _with_mark(encoding), newline="")  # quoted line ends stay as they are
+        except LookupError as error:
+            raise ConfigError(f"--encoding {encoding}: no such encoding; utf-8, cp1252 and utf-16 are usual") from error
+        rows = _json_rows(lines, str(path)) if form == "json" else _csv_rows(lines, str(path), DELIMITERS[form])
+        names = next(rows, None)
+        if names is None:
+            raise DataError(f"{path} is empty")
+        while batch := list(islice(rows, size)):
+            yield dict(zip(names, map(list, zip(*batch, strict=True)), strict=True))
+
+
+def _with_mark(encoding: str) -> str:
+    """The encoding, taking off the byte order mark that some programs put before utf-8."""
+    return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+
+
+def _undecodable(path: Path, encoding: str) -> DataError:
+    """What to say of the first byte that does not decode; found by reading again, for readers decode far ahead."""
+    decoder = codecs.getincrementaldecoder(_with_mark(encoding))()
+    line = 1
+    try:
+        with _binary(path) as binary:
+            for piece in binary:
+                line += decoder.decode(piece).count("\n")
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        other = "utf-16" if line == 1 and byte in codecs.BOM_UTF16 else "cp1252"
+        return DataError(
+            f"{path}:{line}: byte 0x{byte:02x} is not {encoding}; say what the file is in, such as --encoding {other}"
+        )
+    except UnicodeError:  # utf-16 and utf-32 do not name a byte here
+        return DataError(f"{path}:1: no byte order mark, which {encoding} begins with; try --encoding {encoding}-le")
+    return DataError(f"{path} changed while it was read; run again")
+
+
+def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[list[str]]:
+    """The header, then the rows; values stay strings, and blank lines are passed over."""
+    csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))  # a setting of the process: csv has no other
+    rows = csv.reader(_without_nul(lines, path), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    line = 1  # where the row begins, which may end lines further down
+    try:
+        for row in rows:
+            if row and not header:
+                header = checked_names(row, f"{path}:{line}")
+                if len(row) == 1 and (other := re.search("[;\t]", row[0])):
+                    raise DataError(f"{path}:{line}: the columns are separated by {other[0]!r}, not {delimiter!r}")
+            elif row and len(row) != len(header):
+                raise DataError(
+                    f"{path}:{line}: {len(row)} fields, the header has {len(header)};"
+                    f" fix the line, or put the field that has {delimiter!r} inside in quotes"
+                )
+            if row:
+                yield row
+            line = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{line}: a quote in the row that begins here is not closed, or not at the end of its field"
+            f" ({error}); write quotes inside a quoted field twice"
+        ) from error
+
+
+def _without_nul(lines: io.TextIOWrapper, path: str) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise DataError(
+                f"{path}:{number}: a NUL byte; take it out, or give --encoding utf-16-le if the file is that"
+            )
+        yield line
+
+
+def _json_rows(lines: io.TextIOWrapper, path: str) -> Iterator[list[Any]]:
+    """The keys of the first object, then the rows: a missing key is None, a new one an error, blank lines no rows."""
+    names: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        where = f"{path}:{number}"
+        row = _json_object(line.strip(), where)
+        if not names:
+            names = checked_names(list(row), where)
+            known = set(names)
+            yield names
+        elif new := row.keys() - known:
+            raise DataError(
+                f"{where}: key {min(new)!r} is not in the first row; write it there too, null if it has none"
+            )
+        yield [row.get(name) for name in names]
+
+
+def _json_object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+        if HALF_CHARACTER.search(line):
+            json.dumps(row, ensure_ascii=False).encode()  # fails on a half alone, as any use of the text would
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise DataError(f"{where}: {half} is half a character, from a text cut in the middle; take it out") from error
+    except (ValueError, RecursionError) as error:
+        reason = str(error).replace(": line 1 column", " at column")
+        raise DataError(f"{where}: not JSON ({reason}); each line must be one object") from error
+    if not isinstance(row, dict):
+        raise DataError(f'{where}: {line[:20]!r} is not an object such as {{"text": "..."}}; each line must be one')
+    return row
+
+
+def _parquet_batches(path: Path, size: int) -> Iterator[Columns]:
+    arrow, parquet = pyarrow_modules()
+    try:
+        # By default a group of rows, often the whole file, is read into memory at once.
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+            checked_names(file.schema_arrow.names, str(path))
+            for batch in file.iter_batches(batch_size=size):
+                yield batch.to_pydict()
+    except arrow.ArrowException as error:
+        raise FileError(f"{path} is not a whole Parquet file ({first_line(error)}); write or copy it again") from error
+
+
+def pyarrow_modules() -> tuple[Any, Any]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise FileError("Parquet needs pyarrow: pip install pyarrow, or use .csv or .jsonl") from error
+    return pyarrow, pyarrow.parquet
+
+
+def first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]

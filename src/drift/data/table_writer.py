@@ -1,0 +1,139 @@
+"""Write tables batch by batch, whole or not at all."""
+
+import csv
+import gzip
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from drift.data.files import whole_file
+from drift.data.table_formats import DELIMITERS, Columns, first_line, format_of, is_gzipped, pyarrow_modules
+from drift.errors import DataError, DriftError, FileError, StateError
+
+
+class TableWriter:
+    """Write a table batch by batch; the file is there when the block ends without a fault, and only then.
+
+        with TableWriter("out.csv") as table:
+            table.write({"text": ["a", "b"], "label": ["x", None]})
+
+    The format goes by the name, as in reading. The first batch says what the columns are, and in Parquet of which
+    type each is (strings, if it holds None alone). None is empty in CSV and null elsewhere; so is NaN in JSON, which
+    has no such number.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._names: list[str] = []
+        self._form = format_of(self.path)
+        self._open = ExitStack()
+        self._parquet: Any = None
+        if self.path.is_dir():
+            raise FileError(f"{self.path} is a folder; give the name of a file")
+
+    def __enter__(self) -> "TableWriter":
+        with self._faults():
+            aside = self._open.enter_context(whole_file(self.path))
+            self._file: BinaryIO = self._open.enter_context(aside.open("xb"))
+        if is_gzipped(self.path):
+            # Neither a name nor a time inside: the same rows make the same bytes.
+            packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=self._file, mtime=0)
+            self._file = cast(BinaryIO, self._open.enter_context(packed))
+        return self
+
+    def write(self, columns: Columns) -> None:
+        """Add rows, given as columns of equal lengths."""
+        begins = not self._names
+        if not begins and list(columns) != self._names:
+            raise DataError(f"{self.path}: columns {list(columns)} after {self._names}; every batch must have the same")
+        self._names = list(columns)
+        rows = zip(*columns.values(), strict=True)
+        with self._faults():
+            if self._form == "parquet":
+                self._write_parquet(columns)
+            elif self._form == "json":
+                self._file.write(_json_text(self._names, rows).encode())
+            else:
+                header = [self._names] if begins else []
+                self._file.write(_csv_text(chain(header, rows), DELIMITERS[self._form]).encode())
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: Any) -> None:
+        if kind is None and not self._names:
+            with self._open:
+                raise StateError(f"nothing was written to {self.path}; write at least the columns, if without rows")
+        with self._faults():
+            self._open.__exit__(kind, fault, trace)
+
+    def _write_parquet(self, columns: Columns) -> None:
+        arrow, parquet = pyarrow_modules()
+        table = arrow.table({name: _arrow_column(name, values) for name, values in columns.items()})
+        if self._parquet is None:
+            types = [arrow.string() if arrow.types.is_null(field.type) else field.type for field in table.schema]
+            schema = arrow.schema(zip(self._names, types, strict=True))
+            self._parquet = self._open.enter_context(parquet.ParquetWriter(self._file, schema))
+        schema = self._parquet.schema
+        # Asked before the cast, which would drop a new key of a nested value in silence.
+        if arrow.unify_schemas([schema, table.schema], promote_options="permissive") != schema:
+            field = next(field for field in table.schema if field.type != schema.field(field.name).type)
+            expected = schema.field(field.name).type
+            raise ValueError(f"column {field.name!r} is {field.type}, in the first rows it was {expected}")
+        self._parquet.write_table(table.cast(schema))
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Say plainly what cannot be written."""
+        try:
+            yield
+        except DriftError:
+            raise
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be written ({error.strerror or error})") from error
+        except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
+            raise DataError(
+                f"{self.path} cannot hold these rows ({first_line(error)}); change them or use another format"
+            ) from error
+
+
+class _Lines(list[str]):
+    """What csv writes to: a list with one line an item."""
+
+    def write(self, line: str) -> None:
+        self.append(line)
+
+
+def _csv_text(rows: Iterable[Iterable[Any]], delimiter: str) -> str:
+    lines = _Lines()
+    # csv quotes fields that hold a character of its line terminator: with this one, \r too. Our lines end in \n.
+    csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+    if "\0" in text:
+        raise ValueError("a text has a NUL character, which CSV readers refuse")
+    return text
+
+
+def _json_text(names: list[str], rows: Iterable[Iterable[Any]]) -> str:
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_json_value).encode
+    return "".join(encode(dict(zip(names, map(_null_for_nan, row), strict=True))) + "\n" for row in rows)
+
+
+def _null_for_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value
+
+
+def _json_value(value: Any) -> Any:
+    """Numbers and arrays of numpy as Python's, dates and decimals as strings; bytes have no meaning in JSON."""
+    if isinstance(value, bytes):
+        raise TypeError("JSON cannot hold bytes")
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _arrow_column(name: str, values: list[Any]) -> Any:
+    arrow, _ = pyarrow_modules()
+    try:
+        return arrow.array(values)
+    except (arrow.ArrowException, OverflowError) as error:
+        raise ValueError(f"column {name!r}: {first_line(error)}") from error

@@ -1,0 +1,89 @@
+"""Users' tables: every command reads them here, from a file, a DataFrame or a Dataset.
+
+It goes batch by batch, so that a table of any size takes the memory of one batch. `table_writer` writes them so.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drift.data.table_formats import (
+    Columns,
+    checked_names,
+    read_file,
+)
+from drift.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table, in order: equally long columns, and the number of the first row, counted from 0."""
+
+    columns: Columns
+    first: int
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+
+def read_chunks(source: Any, *, size: int = 2048, encoding: str = "utf-8") -> Iterator[Chunk]:
+    """The rows of a table in order, at most `size` at a time, with every column.
+
+    source: the path of a file (.csv, .tsv, .jsonl, .ndjson or .json-lines, each also with .gz; .parquet), a pandas
+    DataFrame, or a `datasets.Dataset`. What CSV and TSV hold stays strings, the empty one included. What JSON lines
+    call a column is a key of the first row: a row without it has None, and a row with another key is an error. What
+    pandas calls missing is None. A table without rows is an error.
+    encoding: of text files; Parquet has its own.
+    """
+    first = 0
+    for columns in _batches(source, size, encoding):
+        chunk = Chunk(columns, first)
+        yield chunk
+        first += len(chunk)
+    if not first:
+        raise DataError(f"{source_name(source)} has no rows")
+
+
+def column_names(source: Any, *, encoding: str = "utf-8") -> list[str]:
+    """The names of the columns, in order."""
+    return list(next(read_chunks(source, size=1, encoding=encoding)).columns)
+
+
+def source_name(source: Any) -> str:
+    """What to call a table in a message: the path as it was given, "the DataFrame" or "the Dataset"."""
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
+
+
+def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
+    if isinstance(source, (str, os.PathLike)):
+        return read_file(Path(source), size, encoding)
+    # A source of theirs means that they are imported already.
+    if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
+        return _frame_batches(source, size)
+    if (datasets := sys.modules.get("datasets")) and isinstance(source, datasets.Dataset):
+        return _dataset_batches(source, size)
+    raise ConfigError(
+        f"{source_name(source)} is not a table; give the path of a file, a pandas DataFrame,"
+        " or one split of a Hugging Face dataset"
+    )
+
+
+def _frame_batches(frame: Any, size: int) -> Iterator[Columns]:
+    names = checked_names([str(name) for name in frame.columns], source_name(frame))
+    for start in range(0, len(frame), size):
+        part = frame.iloc[start : start + size]
+        yield {name: _without_missing(part.iloc[:, position]) for position, name in enumerate(names)}
+
+
+def _without_missing(series: Any) -> list[Any]:
+    return [None if missing else value for value, missing in zip(series.tolist(), series.isna(), strict=True)]
+
+
+def _dataset_batches(dataset: Any, size: int) -> Iterator[Columns]:
+    checked_names(dataset.column_names, source_name(dataset))
+    rows = dataset.with_format("arrow")  # values as they are stored, whatever format the user has set
+    for start in range(0, len(dataset), size):
+        yield rows[start : start + size].to_pydict()

@@ -1,0 +1,62 @@
+"""Texts of any number, on disk and memory-mapped: private memory does not grow with the rows."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from drift.data.cache import cache_folder, content_key
+from drift.data.files import whole_file
+from drift.errors import DataError
+
+if TYPE_CHECKING:
+    import datasets
+
+CHUNK = 1000  # rows held in memory at a time, and rows of a record batch
+
+
+def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "datasets.Dataset":
+    """Stream texts into an Arrow file and open it memory-mapped: one column, "text".
+
+    The file is in `folder`, or in the cache, and named by its content: the same texts are the same file.
+    """
+    import datasets
+
+    folder = folder or cache_folder() / "texts"
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".", dir=folder) as aside:
+        file = Path(aside) / "texts.arrow"
+        target = folder / f"{content_key(_written(texts, file))}.arrow"
+        if not target.exists():
+            with whole_file(target) as place:
+                os.replace(file, place)
+    return datasets.Dataset.from_file(str(target))
+
+
+def checked(texts: Iterable[Any]) -> Iterator[str]:
+    """The texts as they are; DataError names the first row that is not one."""
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"row {row} (counted from 0): {text!r} is not a text; fill it in or leave the row out")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"row {row} (counted from 0): half a character, {text[error.start]!a}, at position {error.start};"
+                " remove it, or read the text again with the right encoding"
+            ) from error
+        yield text
+
+
+def _written(texts: Iterable[str], file: Path) -> Iterator[str]:
+    """Pass the texts on while they are written."""
+    import pyarrow as pa
+
+    schema = pa.schema({"text": pa.large_string()})  # 64-bit offsets: a chunk may hold more than 2 GB
+    rows = checked(texts)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+        while chunk := list(islice(rows, CHUNK)):
+            writer.write_batch(pa.RecordBatch.from_pydict({"text": chunk}, schema))
+            yield from chunk

@@ -1,0 +1,14 @@
+"""Every method there is, by the name users call it."""
+
+from drift.methods.method import Method
+from drift.methods.self_training import Drift, SelfTraining
+from drift.methods.supervised import Supervised
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Drift,
+        SelfTraining,
+        Supervised,
+    )
+}

@@ -1,0 +1,101 @@
+"""What a method is to the loop: a loss for the student, and what else moves when the student has moved."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from drift.core.checks import check_labels, check_pair
+from drift.core.forward import Inputs, log_probabilities
+from drift.core.objective import Objective
+from drift.core.strategy import SoftStrategy
+from drift.settings import Settings
+from drift.tasks.examples import Batch
+
+Backward = Callable[[Tensor], None]
+
+
+class Method(ABC):
+    """One way to learn from labelled and unlabelled examples; a baseline is a subclass in a file of its own.
+
+    The loop calls `initial_loss` while it looks for θinit, then `start`, then for every batch `loss`, `backward`, and
+    `follow` after the optimiser has moved the student.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]  # one line for `drift methods`
+    settings_type: ClassVar[type[Settings]]
+    goes_on: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
+    has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
+
+    def __init__(
+        self,
+        student: nn.Module,
+        settings: Any,
+        *,
+        teacher: nn.Module | None = None,
+        stacked: bool = False,
+        alone: bool = False,
+    ) -> None:
+        """settings: of `settings_type`. stacked, alone: see `Game`."""
+        self.student, self.stacked = student, stacked
+        self._supervised = Objective(SoftStrategy(), 0.0, stacked, alone).supervised
+
+    @property
+    def teacher(self) -> nn.Module | None:
+        """The second model, if the method has one."""
+        return None
+
+    def initial_loss(self, batch: Batch) -> Tensor:
+        """The loss that finds θinit, from the labelled part of the batch: L_sup (Eq. 1), a scalar."""
+        x, y = check_pair(batch.labeled)
+        log_q = log_probabilities(self.student, x, stacked=self.stacked)
+        return self._supervised(log_q, check_labels(y, log_q)).sum()
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> Tensor:
+        """The student's loss on one batch, a scalar."""
+
+    def start(self, probe: Inputs = None) -> None:  # noqa: B027
+        """θinit is found: everything else starts from the student as it is. probe: inputs to count changes on."""
+
+    def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
+        """Fill the student's gradients. merge: the last micro-batch of the step."""
+        (backward or torch.autograd.backward)(loss)
+
+    def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
+        """Loss and backward of micro-batches, equal to those of the whole batch; methods whose loss needs that say so.
+
+        By default a loss is a mean over rows, and micro-batches are of one size: the mean of their losses is exact.
+        """
+        losses = []
+        for batch in batches:
+            loss = self.loss(batch) / len(batches)
+            (backward or torch.autograd.backward)(loss)
+            losses.append(loss.detach())
+        return torch.stack(losses).sum()
+
+    def follow(self) -> None:  # noqa: B027
+        """The student has moved."""
+
+    def diagnostics(self) -> dict[str, Any]:
+        """How the method stands, for the trace; called when gradients are complete and nothing has moved."""
+        return {}
+
+    def probe_labels(self) -> Tensor | None:
+        """The pseudo-labels that `diagnostics` last found on the probe, class indices; None if it has none."""
+        return None
+
+    @torch.no_grad()
+    def predict_proba(self, inputs: Inputs) -> Tensor:
+        """Class probabilities `(..., N, C)` by the student, which must be in evaluation mode."""
+        return log_probabilities(self.student, inputs, stacked=self.stacked).exp()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it takes to go on exactly, beside the student and the optimiser."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
+        """Put back what `state_dict` gave."""

@@ -1,0 +1,23 @@
+"""Supervised learning: the labels there are, and nothing else. It is the start of every other method."""
+
+from torch import Tensor
+
+from drift.methods.method import Method
+from drift.settings import Settings
+from drift.tasks.examples import Batch
+
+
+class SupervisedSettings(Settings):
+    """There is nothing to choose."""
+
+
+class Supervised(Method):
+    """L = mean over labelled rows of -log f_y(x, θS) (Eq. 1): the first phase alone."""
+
+    name = "supervised"
+    summary = "the labelled rows alone: what every other method starts from"
+    settings_type = SupervisedSettings
+    goes_on = False
+
+    def loss(self, batch: Batch) -> Tensor:
+        return self.initial_loss(batch)

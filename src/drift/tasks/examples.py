@@ -1,0 +1,88 @@
+"""What there is to learn from: examples by row number, and the batches a step sees."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.core.forward import Inputs
+
+
+class Examples(Protocol):
+    """Rows that can be turned into what a model is called with, some at a time."""
+
+    @property
+    def lengths(self) -> np.ndarray | None:
+        """What each row costs, `(rows,)`, if rows differ: batches are made of rows of like length."""
+
+    def __len__(self) -> int: ...
+
+    def inputs(self, rows: Tensor) -> Inputs:
+        """These rows as a batch, on the CPU."""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Feature vectors `(rows, features)`. Row numbers `(trials, N)` give stacked inputs `(trials, N, features)`."""
+
+    x: Tensor
+    lengths: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        return self.x[rows]
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Some rows of some examples with the class index of each. rows, labels: `(n,)`, or `(trials, n)` if stacked."""
+
+    examples: Examples
+    rows: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """Some rows of some examples, without labels. rows: `(n,)`, or `(trials, n)` if stacked.
+
+    gold: true class indices like `rows`, -1 where unknown, if there are any: to measure pseudo-labels with, no more.
+    """
+
+    examples: Examples
+    rows: Tensor
+    gold: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step, or one micro-batch of it, sees: inputs with class indices, inputs without, or both.
+
+    labeled_rows, unlabeled_rows: which examples these are, for messages.
+    """
+
+    labeled: tuple[Inputs, Tensor] | None = None
+    unlabeled: Inputs = None
+    labeled_rows: Tensor | None = None
+    unlabeled_rows: Tensor | None = None
+
+    def to(self, device: torch.device) -> "Batch":
+        if device.type == "cpu":
+            return self
+        labeled = None if self.labeled is None else (moved(self.labeled[0], device), moved(self.labeled[1], device))
+        return Batch(labeled, moved(self.unlabeled, device), self.labeled_rows, self.unlabeled_rows)
+
+
+def moved(inputs: Any, device: torch.device) -> Any:
+    """The same inputs on another device."""
+    if isinstance(inputs, Tensor):
+        return inputs.to(device, non_blocking=True)
+    if isinstance(inputs, dict):
+        return {name: moved(value, device) for name, value in inputs.items()}
+    if isinstance(inputs, (tuple, list)):
+        return tuple(moved(value, device) for value in inputs)
+    return inputs

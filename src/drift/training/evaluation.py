@@ -1,0 +1,54 @@
+"""What a method predicts on rows it is not trained on, and how good that is."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.methods.method import Method
+from drift.tasks.examples import Examples, Labeled, moved
+from drift.training.machine import Alone
+
+Score = Callable[[np.ndarray, np.ndarray], dict[str, float]]
+"""Scores, as shares, from probabilities `(n, C)` and class indices `(n,)`; the first is what is chosen by."""
+
+ROWS = 128  # a forward pass
+
+
+def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *, trials: int | None = None) -> Tensor:
+    """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
+
+    Rows of like length go together, and every process does its share of the batches.
+    """
+    order = torch.arange(len(rows))
+    if examples.lengths is not None:
+        order = torch.from_numpy(np.argsort(examples.lengths[rows.numpy()], kind="stable"))
+    batches = list(torch.split(order, ROWS))
+    mine = batches[machine.process :: machine.processes]
+    # Every process must call the model equally often: sharded weights are gathered in each call.
+    spare = -(-len(batches) // machine.processes) - len(mine)
+    method.student.eval()
+    found = []
+    for places in (*mine, *[order[:1]] * spare):
+        inputs = moved(examples.inputs(rows[places]), machine.device)
+        found.append(method.predict_proba(inputs if trials is None else inputs.expand(trials, *inputs.shape)).cpu())
+    method.student.train()
+    if machine.processes == 1:
+        together, places_of = torch.cat(found, dim=-2), torch.cat(mine)
+    else:
+        parts = machine.gather((found[: len(mine)], mine))
+        together = torch.cat([p for found, _ in parts for p in found], dim=-2)
+        places_of = torch.cat([p for _, places in parts for p in places])
+    probabilities = torch.empty_like(together)
+    probabilities[..., places_of, :] = together
+    return probabilities
+
+
+def evaluate(
+    method: Method, labeled: Labeled, score: Score, machine: Alone, *, trials: int | None = None
+) -> list[dict[str, float]]:
+    """Scores on labelled rows, one dictionary a trial."""
+    probabilities = predict(method, labeled.examples, labeled.rows, machine, trials=trials).numpy()
+    labels = labeled.labels.numpy()
+    return [score(trial, labels) for trial in (probabilities if trials is not None else probabilities[None])]

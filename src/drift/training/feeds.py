@@ -1,0 +1,113 @@
+"""What every step sees: labelled and unlabelled rows drawn, shared among processes, cut into micro-batches."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from drift.data.batches import EndlessBatches
+from drift.errors import ConfigError
+from drift.tasks.examples import Batch, Labeled, Unlabeled
+from drift.training.seeding import generator_of
+
+
+class Stream:
+    """Row numbers of some rows in batches; a stream a trial if they are stacked.
+
+    rows: `(n,)`, or `(trials, n)`. Every process draws the same global batches from the same seed and takes every
+    `processes`-th row: no row is seen twice in an epoch, whoever sees it.
+    """
+
+    def __init__(self, part: Labeled | Unlabeled, size: int, *, seeds: Sequence[int], by_length: bool) -> None:
+        self.part = part
+        trials = part.rows if part.rows.dim() == 2 else part.rows.unsqueeze(0)
+        # Labelled and unlabelled rows of one seed are drawn apart, and not alike.
+        kind = int(isinstance(part, Labeled))
+        lengths = part.examples.lengths if by_length and part.rows.dim() == 1 else None
+        own_lengths = None if lengths is None else lengths[part.rows.numpy()]
+        self.batches = [
+            EndlessBatches(len(rows), size, generator_of(seed, kind), lengths=own_lengths)
+            for seed, rows in zip(seeds, trials, strict=True)
+        ]
+
+    def places(self) -> Tensor:
+        """The next batch, as places in `part.rows`: `(N,)` or `(trials, N)`."""
+        drawn = [next(batches) for batches in self.batches]
+        return torch.stack(drawn) if self.part.rows.dim() == 2 else drawn[0]
+
+    def state_dict(self) -> list[dict[str, Tensor]]:
+        return [batches.state_dict() for batches in self.batches]
+
+    def load_state_dict(self, state: list[Mapping[str, Tensor]]) -> None:
+        for batches, saved in zip(self.batches, state, strict=True):
+            batches.load_state_dict(saved)
+
+
+class Feed(Iterator[list[Batch]]):
+    """The micro-batches of each step, endlessly.
+
+    batch_size, unlabeled_batch_size: rows of either kind that one optimiser step sees, over all processes and
+    micro-batches together. seeds: one a trial; a single one if they are not stacked. process, processes: whose share to
+    take. micro_batches: how many pieces to cut it into.
+    """
+
+    def __init__(
+        self,
+        labeled: Labeled | None,
+        unlabeled: Unlabeled | None,
+        *,
+        batch_size: int,
+        unlabeled_batch_size: int,
+        seeds: Sequence[int],
+        by_length: bool = True,
+        process: int = 0,
+        processes: int = 1,
+        micro_batches: int = 1,
+        device: torch.device | None = None,
+    ) -> None:
+        self.process, self.processes, self.micro_batches = process, processes, micro_batches
+        self.device = device or torch.device("cpu")
+        self.labeled = Stream(labeled, batch_size, seeds=seeds, by_length=by_length) if labeled else None
+        self.unlabeled = (
+            Stream(unlabeled, unlabeled_batch_size, seeds=seeds, by_length=by_length) if unlabeled else None
+        )
+        for kind, stream in (("labelled", self.labeled), ("unlabelled", self.unlabeled)):
+            if stream is not None and stream.batches[0].size < processes * micro_batches:
+                raise ConfigError(
+                    f"a batch has {stream.batches[0].size} {kind} rows for {processes} processes with {micro_batches}"
+                    " micro-batches each; use fewer of them, or give more rows"
+                )
+
+    def __next__(self) -> list[Batch]:
+        pieces = zip(self._pieces(self.labeled), self._pieces(self.unlabeled), strict=True)
+        return [self._batch(labeled, unlabeled).to(self.device) for labeled, unlabeled in pieces]
+
+    def _pieces(self, stream: Stream | None) -> list[Tensor | None]:
+        """This process's share of the next batch of a stream, as places, cut into micro-batches."""
+        if stream is None:
+            return [None] * self.micro_batches
+        own = stream.places()[..., self.process :: self.processes]
+        return [own[..., piece :: self.micro_batches] for piece in range(self.micro_batches)]
+
+    def _batch(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Batch:
+        pair = rows_l = inputs = rows_u = None
+        if self.labeled is not None and labeled is not None and isinstance(self.labeled.part, Labeled):
+            part = self.labeled.part
+            rows_l = part.rows.gather(-1, labeled)
+            pair = part.examples.inputs(rows_l), part.labels.gather(-1, labeled)
+        if self.unlabeled is not None and unlabeled is not None:
+            rows_u = self.unlabeled.part.rows.gather(-1, unlabeled)
+            inputs = self.unlabeled.part.examples.inputs(rows_u)
+        return Batch(pair, inputs, rows_l, rows_u)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "labeled": self.labeled and self.labeled.state_dict(),
+            "unlabeled": self.unlabeled and self.unlabeled.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for stream, saved in ((self.labeled, state["labeled"]), (self.unlabeled, state["unlabeled"])):
+            if stream is not None:
+                stream.load_state_dict(saved)

@@ -1,0 +1,50 @@
+"""The optimiser and the learning rate's schedule of one phase."""
+
+import math
+from typing import Any
+
+from torch import nn
+from torch.distributed.tensor import DTensor
+from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from drift.training.settings import TrainingSettings
+
+def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: bool) -> Optimizer:
+    """For the first phase or the second: each has an optimiser of its own, as θinit is where the game starts.
+
+    Biases and the scales of normalisation are not decayed: a decayed bias cannot learn that classes are skewed.
+    """
+    rate, decay = settings.learning_rate, settings.weight_decay
+    if initial:
+        rate = rate if settings.initial_learning_rate is None else settings.initial_learning_rate
+        decay = decay if settings.initial_weight_decay is None else settings.initial_weight_decay
+    norms = [module for module in student.modules() if "norm" in type(module).__name__.lower()]
+    scales = {parameter for module in norms for parameter in module.parameters(recurse=False)}
+    groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
+    for name, parameter in student.named_parameters():
+        if parameter.requires_grad:
+            groups[name.endswith("bias") or parameter in scales]["params"].append(parameter)
+    groups = [group for group in groups if group["params"]]
+    # fused: one kernel over all parameters; on CPUs too several times faster than a loop over them.
+    if settings.optimizer == "sgd":
+        sharded = any(isinstance(parameter, DTensor) for parameter in student.parameters())
+        return SGD(groups, lr=rate, momentum=settings.momentum, fused=not sharded)  # torch has none for shards
+    make = AdamW if settings.optimizer == "adamw" else Adam
+    return make(groups, lr=rate, fused=True)
+
+
+def make_schedule(optimizer: Optimizer, settings: TrainingSettings, steps: int) -> LambdaLR:
+    """A warm-up from 0, then constant, or down to 0 at the last step in a line or half a cosine."""
+
+    def share(step: int) -> float:
+        if step < settings.warmup_steps:
+            return (step + 1) / (settings.warmup_steps + 1)
+        done = (step - settings.warmup_steps) / max(1, steps - settings.warmup_steps)
+        if settings.schedule == "linear":
+            return max(0.0, 1.0 - done)
+        if settings.schedule == "cosine":
+            return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+        return 1.0
+
+    return LambdaLR(optimizer, share)

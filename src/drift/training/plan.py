@@ -1,0 +1,86 @@
+"""What a run would do, before it does it: steps, labels, and time and memory measured on a few of its steps."""
+
+import resource
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+
+from drift.data.budget import LabelBudget
+from drift.training.evaluation import evaluate
+from drift.training.seeding import seeded
+from drift.training.trainer import Trainer
+
+TIMED = 3  # steps of each phase, after one that is not counted
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps of both phases, seconds a step, seconds a look at dev, the estimate of it all, and the peak of memory."""
+
+    initial_steps: int
+    steps: int
+    budget: LabelBudget
+    seconds_a_step: tuple[float, float]
+    looks: int
+    seconds_a_look: float
+    memory: float  # gigabytes
+
+    @property
+    def seconds(self) -> float:
+        first, second = self.seconds_a_step
+        return self.initial_steps * first + self.steps * second + self.looks * self.seconds_a_look
+
+    def lines(self) -> list[str]:
+        first, second = self.seconds_a_step
+        return [
+            f"{self.initial_steps} steps to find the start, {first:.3g} s each",
+            f"{self.steps} steps after that, {second:.3g} s each",
+            f"{self.looks} looks at dev, {self.seconds_a_look:.3g} s each"
+            if self.looks
+            else "no dev set: no looks at it",
+            f"about {_spoken(self.seconds)} in all, and {self.memory:.1f} GB of memory at the peak so far",
+            f"label budget: {self.budget}",
+        ]
+
+
+def make_plan(trainer: Trainer) -> Plan:
+    """Take a few steps of both phases and a look at dev; the trainer is of no use afterwards."""
+    seconds = []
+    with seeded(trainer.settings.seed):
+        for at, length in enumerate(trainer.lengths):
+            seconds.append(_timed(trainer, at) if length else 0.0)
+        looks, a_look = 0, 0.0
+        if trainer.data.dev is not None:
+            looks = sum(-(-length // trainer.settings.evaluate_every) for length in trainer.lengths) + 1
+            began = time.perf_counter()
+            evaluate(trainer.method, trainer.data.dev, trainer.score, trainer.machine, trials=trainer.trials)
+            a_look = time.perf_counter() - began
+    initial_steps, steps = trainer.lengths
+    return Plan(initial_steps, steps, trainer.data.budget, (seconds[0], seconds[1]), looks, a_look, _peak(trainer))
+
+
+def _timed(trainer: Trainer, at: int) -> float:
+    """Seconds a step of one phase, the median of a few."""
+    trainer.enter(at)
+    phase = trainer.phase()
+    times = []
+    for step in range(1 + TIMED):
+        began = time.perf_counter()
+        phase.run([step + 1])
+        times.append(time.perf_counter() - began)
+    return sorted(times[1:])[TIMED // 2]
+
+
+def _peak(trainer: Trainer) -> float:
+    if trainer.machine.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(trainer.machine.device) / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def _spoken(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

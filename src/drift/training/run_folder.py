@@ -1,0 +1,142 @@
+"""The folder of a run: all it takes to know what was done, to go on with it, and to use the result."""
+
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from drift.data.files import whole_file
+from drift.errors import FileError, StateError
+
+CONFIG, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
+    "config.yaml",
+    "environment.json",
+    "metrics.json",
+    "trace.jsonl",
+    "diverged.json",
+)
+PACKAGES = (
+    "drift-ssl",
+    "torch",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "accelerate",
+    "transformers",
+    "tokenizers",
+    "datasets",
+    "safetensors",
+)
+
+
+class RunFolder:
+    """Names and files of one run. `checkpoints/`, `model/`, `predictions/` and the trackers' files are in it too."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def begin(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
+        """Write down what is going to be done; refuses a folder where something else was."""
+        there = self.path / CONFIG
+        if resume:
+            if not there.exists():
+                raise FileError(f"{self.path} holds no run to resume; leave out --resume to start one")
+            if self.config() != _plain(config):
+                raise StateError(
+                    f"{self.path} is a run with other settings ({self._difference(config)});"
+                    " resume with the same ones, or use a new folder"
+                )
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            hint = "use --resume to go on, or another folder" if there.exists() else "give another folder"
+            raise FileError(f"{self.path} is not empty; {hint}")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.write(CONFIG, yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
+            self.write_json(ENVIRONMENT, environment())
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be written ({error.strerror}); give another folder") from error
+
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration, as `begin` wrote it."""
+        try:
+            found = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+            return dict(found)
+        except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
+            said = " ".join(str(error).split())  # YAML's own message has several lines
+            raise FileError(f"{self.path} is not a run's folder: {CONFIG} cannot be read ({said})") from error
+
+    def fingerprint(self) -> str:
+        """What the run is, in one line: a checkpoint of another has another."""
+        return hashlib.sha256((self.path / CONFIG).read_bytes()).hexdigest()
+
+    def write(self, name: str, text: str) -> Path:
+        with whole_file(self.path / name) as aside:
+            aside.write_text(text, encoding="utf-8")
+        return self.path / name
+
+    def write_json(self, name: str, content: Any) -> Path:
+        return self.write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{self.path / name} cannot be read ({error}); is {self.path} a finished run?") from error
+
+    def _difference(self, config: Mapping[str, Any]) -> str:
+        before, now = _flat(self.config()), _flat(_plain(config))
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        return ", ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in names[:3])
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine, command and the commit of the working folder: where a result came from."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "command": sys.argv,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": versions,
+        "git_commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    """The commit checked out where the command was run, "+changes" if files differ from it; None outside of git."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=10)
+        return done.stdout.strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """As YAML gives it back: tuples are lists."""
+    return dict(json.loads(json.dumps(config)))
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -1,0 +1,53 @@
+"""State of sharded models: each process keeps, saves and loads its own shards, and never the whole."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
+
+
+def local(tree: Any) -> Any:
+    """Nested state with this process's shard in the place of every sharded tensor."""
+    if isinstance(tree, DTensor):
+        return tree.to_local()
+    if isinstance(tree, dict):
+        return {key: local(value) for key, value in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(local(value) for value in tree)
+    return tree
+
+
+def wrapped_like(tree: Any, pattern: Any) -> Any:
+    """Undo `local`: shards become sharded tensors where `pattern`, the state as it is now, has them."""
+    if isinstance(pattern, DTensor) and isinstance(tree, Tensor):
+        return _sharded(tree, pattern)
+    if isinstance(tree, dict) and isinstance(pattern, dict):
+        return {key: wrapped_like(value, pattern.get(key)) for key, value in tree.items()}
+    return tree
+
+
+def wrapped_for(state: dict[str, Any], optimizer: Optimizer) -> dict[str, Any]:
+    """An optimiser's state with shards wrapped as its parameters are: it has none of its own to go by yet."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    per_parameter = {
+        place: {
+            key: _sharded(value, parameters[place])
+            if isinstance(parameters[place], DTensor) and isinstance(value, Tensor) and value.dim()
+            else value
+            for key, value in values.items()
+        }
+        for place, values in state["state"].items()
+    }
+    return {**state, "state": per_parameter}
+
+
+def _sharded(shard: Tensor, pattern: DTensor) -> DTensor:
+    return DTensor.from_local(
+        shard.to(pattern.device),
+        pattern.device_mesh,
+        pattern.placements,
+        run_check=False,
+        shape=pattern.shape,
+        stride=pattern.stride(),
+    )

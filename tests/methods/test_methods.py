@@ -1,0 +1,220 @@
+"""What every method owes the loop, found by iteration; and how self-training and DRIFT differ."""
+
+import copy
+import inspect
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from drift.core import Game
+from drift.core.teacher import copy_of
+from drift.methods import METHODS
+from drift.methods.method import Method
+from drift.methods.self_training import SelfTrainingSettings
+from drift.models.mlp import mlp
+from drift.settings import Settings
+from drift.tasks.examples import Batch
+from drift.training.loop import Phase
+from drift.training.packing import pack, unpack
+
+GENERATOR = torch.Generator().manual_seed(0)
+CENTRES = 2 * torch.randn(3, 4, generator=GENERATOR)
+STEPS = 6
+
+
+def drawn(rows: int) -> tuple[Tensor, Tensor]:
+    y = torch.randint(0, 3, (rows,), generator=GENERATOR)
+    return CENTRES[y] + torch.randn(rows, 4, generator=GENERATOR), y
+
+
+BATCHES = [Batch(drawn(12), drawn(18)[0]) for _ in range(2 * STEPS)]
+BY_NAME = pytest.mark.parametrize("name", METHODS)
+
+
+def new_student() -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return mlp(4, 3, hidden=(8,))
+
+
+def new_method(name: str, **settings: Any) -> Method:
+    kind, student = METHODS[name], new_student()
+    teacher = copy_of(student) if kind.has_teacher else None
+    return kind(student, kind.settings_type(**settings), teacher=teacher, alone=True)
+
+
+def optimizer_of(method: Method) -> torch.optim.Optimizer:
+    return torch.optim.Adam(method.student.parameters(), lr=0.02)
+
+
+def played(method: Method, optimizer: torch.optim.Optimizer, batches: list[Batch], *, initial: bool = False) -> None:
+    steps: Iterator[list[Batch]] = iter([[batch] for batch in batches])
+    Phase(method, steps, optimizer, initial=initial).run(range(1, len(batches) + 1))
+
+
+def weights(module: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+def after_a_game(name: str, **settings: Any) -> Tensor:
+    method = new_method(name, **settings)
+    method.start()
+    played(method, optimizer_of(method), BATCHES)
+    return weights(method.student)
+
+
+# What every method owes.
+
+
+@BY_NAME
+def test_a_method_says_what_it_is(name: str) -> None:
+    kind = METHODS[name]
+    assert kind.name == name
+    assert name == name.lower()
+    assert kind.summary
+    assert "\n" not in kind.summary
+    assert issubclass(kind.settings_type, Settings)
+    assert all(field.description for field in kind.settings_type.model_fields.values())
+    assert (new_method(name).teacher is not None) == kind.has_teacher
+
+
+@BY_NAME
+def test_both_phases_train(name: str) -> None:
+    method = new_method(name)
+    before = method.initial_loss(BATCHES[0]).item()
+    played(method, optimizer_of(method), BATCHES, initial=True)
+    assert method.initial_loss(BATCHES[0]).item() < before
+    method.start()
+    start = weights(method.student)
+    played(method, optimizer_of(method), BATCHES)
+    assert math.isfinite(method.loss(BATCHES[0]).item())
+    assert method.initial_loss(BATCHES[0]).item() < before
+    assert not torch.equal(weights(method.student), start)
+
+
+PARTS = [
+    (name, part)
+    for name, method in METHODS.items()
+    for part in ("initial", "labeled", *(("both", "unlabeled") if method.goes_on else ()))
+]
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
+def test_every_term_alone_reaches_every_parameter(name: str, part: str) -> None:
+    method = new_method(name)
+    batch = BATCHES[0]
+    if part == "initial":
+        method.initial_loss(batch).backward()
+    else:
+        method.start()
+        kept = {"both": batch, "labeled": Batch(labeled=batch.labeled), "unlabeled": Batch(unlabeled=batch.unlabeled)}
+        method.backward(method.loss(kept[part]))
+    for parameter in method.student.parameters():
+        assert parameter.grad.abs().sum() > 0
+
+
+@BY_NAME
+def test_the_first_phase_is_cross_entropy(name: str) -> None:
+    method = new_method(name)
+    x, y = BATCHES[0].labeled
+    expected = nn.functional.cross_entropy(method.student(x), y)
+    assert torch.allclose(method.initial_loss(BATCHES[0]), expected)
+
+
+@BY_NAME
+def test_a_saved_method_goes_on_exactly(name: str) -> None:
+    first, second = BATCHES[:STEPS], BATCHES[STEPS:]
+    whole = new_method(name)
+    optimizer = optimizer_of(whole)
+    whole.start()
+    played(whole, optimizer, first)
+    saved = unpack(*pack((dict(whole.student.state_dict()), optimizer.state_dict(), whole.state_dict())))
+    saved = copy.deepcopy(saved)  # pack refers to the living tensors
+    played(whole, optimizer, second)
+
+    again = new_method(name)
+    resumed = optimizer_of(again)
+    again.start()
+    student, of_optimizer, of_method = saved
+    again.student.load_state_dict(student)
+    resumed.load_state_dict(of_optimizer)
+    again.load_state_dict(of_method)
+    played(again, resumed, second)
+    assert torch.equal(weights(again.student), weights(whole.student))
+    if whole.teacher is not None:
+        assert torch.equal(weights(again.teacher), weights(whole.teacher))
+
+
+@BY_NAME
+def test_accumulated_pieces_are_the_whole_batch(name: str) -> None:
+    (x, y), u = BATCHES[0].labeled, BATCHES[0].unlabeled
+    gradients = []
+    for count in (1, 3):
+        method = new_method(name)
+        method.start()
+        method.accumulate([Batch((x[k::count], y[k::count]), u[k::count]) for k in range(count)])
+        gradients.append(torch.cat([p.grad.flatten() for p in method.student.parameters()]))
+    assert torch.allclose(*gradients, atol=1e-6)
+
+
+@BY_NAME
+def test_diagnostics_can_be_written_down_and_change_nothing(name: str) -> None:
+    method = new_method(name)
+    method.start(BATCHES[1].unlabeled)
+    method.backward(method.loss(BATCHES[0]))
+    before = copy.deepcopy([p.grad for p in method.student.parameters()])
+    found = method.diagnostics()
+    packed, tensors = pack(found)
+    assert packed is not None
+    assert not tensors
+    assert all(torch.equal(p.grad, kept) for p, kept in zip(method.student.parameters(), before, strict=True))
+    labels = method.probe_labels()
+    assert labels is None or labels.shape == (18,)
+
+
+@BY_NAME
+def test_predictions_are_the_students(name: str) -> None:
+    method = new_method(name)
+    method.student.eval()
+    x = BATCHES[0].unlabeled
+    assert torch.allclose(method.predict_proba(x), torch.softmax(method.student(x), dim=-1))
+    assert not method.predict_proba(x).requires_grad
+
+
+# Self-training and DRIFT.
+
+
+def test_the_settings_are_the_games_with_its_defaults() -> None:
+    game = inspect.signature(Game).parameters
+    for name, field in SelfTrainingSettings.model_fields.items():
+        assert field.default == game[name].default, name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"alpha": 1.0}, {"differentiate_labels": False, "differentiate_weights": False}],
+    ids=["a teacher that never moves", "an answer not anticipated"],
+)
+def test_without_interaction_drift_is_self_training(settings: dict[str, Any]) -> None:
+    assert torch.equal(after_a_game("drift", **settings), after_a_game("self-training", **settings))
+
+
+def test_with_interaction_it_is_not() -> None:
+    assert float((after_a_game("drift") - after_a_game("self-training")).abs().max()) > 1e-4
+
+
+def test_a_weight_of_zero_is_supervised_learning() -> None:
+    expected = after_a_game("supervised")
+    assert torch.allclose(after_a_game("drift", unlabeled_weight=0.0), expected, atol=1e-6)
+
+
+def test_the_game_starts_from_the_student_that_was_found() -> None:
+    method = new_method("drift")
+    played(method, optimizer_of(method), BATCHES, initial=True)
+    assert not torch.equal(weights(method.student), weights(method.teacher))
+    method.start()
+    assert torch.equal(weights(method.student), weights(method.teacher))

@@ -1,0 +1,192 @@
+"""Vectors are those of each text alone, in order; what was computed once is not computed again."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drift.errors import ConfigError, DataError, FileError
+from drift.models import embedding
+from drift.models.embedding import _batches, _tokenized, embed
+from drift.models.encoders import load_encoder
+
+pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
+NAME = "paraphrase-MiniLM-L3-v2"
+ENCODER = Path(os.environ.get("DRIFT_MODELS") or "nowhere") / NAME
+pytestmark = pytest.mark.skipif(not ENCODER.is_dir(), reason=f"set DRIFT_MODELS to a folder with {NAME}")
+
+TEXTS = ["Shares fell.", "", "A goal in the last minute of the match", "goal " * 300, "Shares fell.", "x", "ψυχή 😀"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "embeddings"
+
+
+@pytest.fixture
+def forwards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many texts each forward had, as they happen."""
+    seen: list[int] = []
+    compute = embedding.text_vectors
+
+    def counted(encoder: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor, pool: str) -> torch.Tensor:
+        seen.append(len(ids))
+        return compute(encoder, ids, mask, pool)
+
+    monkeypatch.setattr(embedding, "text_vectors", counted)
+    return seen
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls"])
+def test_each_vector_is_that_of_its_text_alone(pool: str) -> None:
+    found = embed(TEXTS, NAME, pool=pool, max_length=32, batch_tokens=100)
+    encoder, tokenizer = load_encoder(NAME)
+    assert found.dtype == np.float32
+    assert isinstance(found, np.memmap)
+    for text, vector in zip(TEXTS, found, strict=True):
+        with torch.no_grad():
+            inputs = tokenizer(text, truncation=True, max_length=32, return_tensors="pt")
+            hidden = encoder(**inputs).last_hidden_state[0]
+        np.testing.assert_allclose(vector, hidden[0] if pool == "cls" else hidden.mean(0), atol=1e-5)
+
+
+def test_pieces_in_order_and_the_number_of_jobs_change_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = np.array(embed(TEXTS, NAME))
+    monkeypatch.setattr(embedding, "PIECE", 2)
+    threads = torch.get_num_threads()
+    one = np.array(embed(TEXTS, NAME, jobs=1))
+    np.testing.assert_allclose(one, whole, atol=1e-5)
+    shutil.rmtree(cache)
+    np.testing.assert_array_equal(embed(TEXTS, NAME, jobs=3), one)
+    assert torch.get_num_threads() == threads
+
+
+def test_no_texts_have_no_vectors() -> None:
+    assert embed([], NAME).shape == (0, 384)
+    assert embed([], NAME).shape == (0, 384)
+
+
+@pytest.mark.parametrize("form", [tuple, np.array, "datasets"])
+def test_any_sequence_of_texts_will_do(form: Callable | str, forwards: list[int]) -> None:
+    expected = embed(TEXTS, NAME)
+    forwards.clear()
+    if form == "datasets":
+        texts = pytest.importorskip("datasets").Dataset.from_dict({"text": TEXTS})["text"]
+    else:
+        texts = form(TEXTS)
+    np.testing.assert_array_equal(embed(texts, NAME), expected)
+    assert forwards == []
+
+
+@pytest.mark.parametrize("change", [dict(max_length=16), dict(pool="cls"), dict(texts=TEXTS[::-1])])
+def test_what_changes_the_vectors_is_computed_anew(change: dict, forwards: list[int]) -> None:
+    embed(TEXTS, NAME)
+    first = sum(forwards)
+    embed(**{"texts": TEXTS, "encoder": NAME, **change})
+    assert sum(forwards) == 2 * first
+
+
+def test_an_encoder_is_known_by_its_content_not_its_name(tmp_path: Path, forwards: list[int]) -> None:
+    expected = embed(TEXTS, NAME)
+    forwards.clear()
+    folder = tmp_path / "other-name"
+    shutil.copytree(ENCODER, folder, copy_function=shutil.copyfile)
+    np.testing.assert_array_equal(embed(TEXTS, str(folder)), expected)
+    assert forwards == []
+    model, _ = load_encoder(NAME)
+    with torch.no_grad():
+        model.embeddings.LayerNorm.bias.add_(0.1)
+    model.save_pretrained(folder)
+    assert np.abs(embed(TEXTS, str(folder)) - expected).max() > 1e-3
+
+
+def test_an_interrupted_embedding_goes_on_where_it_was(forwards: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "PIECE", 2)
+
+    @contextmanager
+    def stops_in_the_third_piece(title: str, total: int) -> Iterator[Callable[[], None]]:
+        done = 0
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            if done == 5:
+                raise KeyboardInterrupt
+
+        yield tick
+
+    threads = torch.get_num_threads()
+    with pytest.raises(KeyboardInterrupt):
+        embed(TEXTS, NAME, progress=stops_in_the_third_piece)
+    assert torch.get_num_threads() == threads
+    forwards.clear()
+    found = np.array(embed(TEXTS, NAME))
+    assert sum(forwards) == len(TEXTS) - 4
+    forwards.clear()
+    more = embed([*TEXTS, "one more"], NAME)
+    assert sum(forwards) == 2  # the last piece alone
+    np.testing.assert_allclose(more[: len(TEXTS)], found, atol=1e-5)
+
+
+def test_a_file_cut_short_is_made_again(cache: Path, forwards: list[int]) -> None:
+    expected = np.array(embed(TEXTS, NAME))
+    (file,) = cache.iterdir()
+    file.write_bytes(file.read_bytes()[:500])
+    np.testing.assert_array_equal(embed(TEXTS, NAME), expected)
+    assert sum(forwards) == 2 * len(TEXTS)
+
+
+def test_progress_ticks_once_a_text_kept_ones_included(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "PIECE", 2)
+    embed(TEXTS[:4], NAME)
+    ticks: list[int] = []
+
+    @contextmanager
+    def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+        assert total == len(TEXTS)
+        yield lambda: ticks.append(1)
+
+    embed(TEXTS, NAME, progress=progress)
+    assert len(ticks) == len(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word and " * 50_000, "x" * 100_000, "y" * 5000 + " then words", " " * 9000 + "after blanks", "日本語" * 3000],
+)
+def test_long_texts_have_the_tokens_they_have_when_read_to_the_end(text: str) -> None:
+    _, tokenizer = load_encoder(NAME)
+    expected = tokenizer(text, truncation=True, max_length=16)["input_ids"]
+    assert _tokenized(tokenizer, ["first", text], 16)[1] == expected
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(1, 200))
+def test_batches_hold_every_row_once_and_keep_to_the_budget(lengths: list[int], batch_tokens: int) -> None:
+    batches = _batches(lengths, batch_tokens)
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= batch_tokens
+
+
+def test_faults_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"row 1 .*None"):
+        embed(["a", None], NAME)  # type: ignore[list-item]
+    with pytest.raises(DataError, match="half a character"):
+        embed(["a\ud800"], NAME)
+    with pytest.raises(ConfigError, match="pool is 'max'; it is one of mean, cls"):
+        embed(TEXTS, NAME, pool="max")
+    for length in (2, 513):
+        with pytest.raises(ConfigError, match=f"max_length is {length}.* 3 to 512"):
+            embed(TEXTS, NAME, max_length=length)
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
+    with pytest.raises(FileError, match="DRIFT_CACHE"):
+        embed(TEXTS[:1], NAME)

@@ -1,0 +1,92 @@
+"""Optimisers move what may move; schedules pass known points."""
+
+import pytest
+import torch
+from torch import nn
+
+from drift.training.optimizers import make_optimizer, make_schedule
+from drift.training.settings import TrainingSettings
+
+
+def rates(steps: int, **settings: object) -> list[float]:
+    """The learning rate that every step is taken with."""
+    resolved = TrainingSettings(learning_rate=1.0, **settings)
+    optimizer = make_optimizer(nn.Linear(2, 2), resolved, initial=False)
+    schedule = make_schedule(optimizer, resolved, steps)
+    found = []
+    for _ in range(steps):
+        found.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    return found
+
+
+def test_schedules_pass_known_points() -> None:
+    assert rates(4, schedule="constant") == [1.0] * 4
+    assert rates(4, schedule="linear") == [1.0, 0.75, 0.5, 0.25]
+    assert rates(4, schedule="cosine") == pytest.approx([1.0, 0.5 + 0.125**0.5, 0.5, 0.5 - 0.125**0.5])
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_a_warm_up_rises_in_a_line_and_then_the_schedule_begins(schedule: str) -> None:
+    found = rates(8, schedule=schedule, warmup_steps=3)
+    assert found[:4] == pytest.approx([0.25, 0.5, 0.75, 1.0])
+    assert found[3:] == pytest.approx(rates(5, schedule=schedule))
+
+
+def test_a_warm_up_longer_than_the_phase_never_ends() -> None:
+    assert rates(2, schedule="linear", warmup_steps=9) == pytest.approx([0.1, 0.2])
+
+
+def groups_of(student: nn.Module, *, initial: bool = False, **settings: object) -> list[dict]:
+    return make_optimizer(student, TrainingSettings(**settings), initial=initial).param_groups
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adamw", "AdamW"), ("adam", "Adam"), ("sgd", "SGD")])
+def test_the_optimiser_is_the_one_asked_for_with_its_numbers(name: str, kind: str) -> None:
+    settings = TrainingSettings(optimizer=name, learning_rate=0.3, momentum=0.7)
+    optimizer = make_optimizer(nn.Linear(2, 2), settings, initial=False)
+    assert type(optimizer).__name__ == kind
+    for group in optimizer.param_groups:
+        assert group["lr"] == 0.3
+        assert group.get("momentum") == (0.7 if name == "sgd" else None)
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
+def test_weights_are_decayed_and_biases_and_scales_are_not(name: str) -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.norm = nn.Linear(2, 2), nn.LayerNorm(2)
+
+    block = Block()
+    groups = groups_of(block, optimizer=name, weight_decay=0.2)
+    decay = {id(parameter): group["weight_decay"] for group in groups for parameter in group["params"]}
+    assert {key: decay[id(parameter)] for key, parameter in block.named_parameters()} == {
+        "dense.weight": 0.2,
+        "dense.bias": 0.0,
+        "norm.weight": 0.0,
+        "norm.bias": 0.0,
+    }
+
+
+def test_each_phase_has_its_learning_rate_and_decay() -> None:
+    def numbers(initial: bool, **settings: float) -> tuple[float, float]:
+        group = groups_of(nn.Linear(2, 2), initial=initial, learning_rate=0.3, weight_decay=0.2, **settings)[0]
+        return group["lr"], group["weight_decay"]
+
+    assert numbers(True) == numbers(False) == (0.3, 0.2)
+    other = dict(initial_learning_rate=0.1, initial_weight_decay=0.0)
+    assert numbers(True, **other) == (0.1, 0.0)
+    assert numbers(False, **other) == (0.3, 0.2)
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
+def test_frozen_parameters_are_left_alone(name: str) -> None:
+    student = nn.Sequential(nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 2))
+    before = [parameter.clone() for parameter in student.parameters()]
+    optimizer = make_optimizer(student, TrainingSettings(optimizer=name, weight_decay=0.5), initial=True)
+    student(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    moved = [not torch.equal(parameter, kept) for parameter, kept in zip(student.parameters(), before, strict=True)]
+    assert moved == [False, False, True, True]

@@ -1,0 +1,59 @@
+"""A plan says what a run then does."""
+
+import pytest
+
+from drift.data.budget import LabelBudget
+from drift.training.plan import make_plan
+from drift.training.trainer import Trainer
+from tests.training.runs import small_data, small_run
+
+
+class Counted(Trainer):
+    """A run that counts its looks at dev."""
+
+    looks = 0
+
+    def _look(self) -> None:
+        self.looks += self.data.dev is not None
+        super()._look()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"initial_steps": 10, "steps": 20},  # both end on a look that is due anyway
+        {"initial_steps": 0},
+        {"steps": 0},
+        {"method": "supervised"},
+        {"evaluate_every": 1000},
+    ],
+)
+def test_steps_and_looks_are_those_of_the_run(options: dict[str, object]) -> None:
+    plan = make_plan(small_run(**options))
+    run = small_run(kind=Counted, **options)
+    outcome = run.run()
+    assert plan.initial_steps + plan.steps == outcome.steps
+    assert plan.looks == run.looks
+    assert plan.budget == LabelBudget(24, 100)
+    for steps, seconds in zip((plan.initial_steps, plan.steps), plan.seconds_a_step, strict=True):
+        assert (seconds > 0) == (steps > 0)
+    assert plan.seconds_a_look > 0
+    assert plan.memory > 0
+    first, second = plan.seconds_a_step
+    expected = plan.initial_steps * first + plan.steps * second + plan.looks * plan.seconds_a_look
+    assert plan.seconds == pytest.approx(expected)
+
+
+def test_a_plan_reads_as_one_line_a_fact() -> None:
+    lines = make_plan(small_run()).lines()
+    assert lines[0].startswith("8 steps to find the start, ")
+    assert lines[1].startswith("12 steps after that, ")
+    assert lines[2].startswith("6 looks at dev, ")
+    assert lines[-1] == "label budget: 124 gold labels (24 to train, 100 dev to choose)"
+
+
+def test_without_dev_no_look_is_planned() -> None:
+    plan = make_plan(small_run(data=small_data(dev=False)))
+    assert (plan.looks, plan.seconds_a_look) == (0, 0.0)
+    assert "no dev set: no looks at it" in plan.lines()
