@@ -1,0 +1,25 @@
+"""Weak supervision: rules vote on texts, votes become weak labels, and diagnostics say how good they are."""
+
+from drift.weak.casting import ABSTAIN
+from drift.weak.diagnostics import RuleSummary, Share, Summary, summarize
+from drift.weak.labeling import Labeled, label
+from drift.weak.published import convert_published
+from drift.weak.python_rule import PythonRule, rule
+from drift.weak.rules import RuleSet
+from drift.weak.votes import label_model, majority
+
+__all__ = [
+    "ABSTAIN",
+    "Labeled",
+    "PythonRule",
+    "RuleSet",
+    "RuleSummary",
+    "Share",
+    "Summary",
+    "convert_published",
+    "label",
+    "label_model",
+    "majority",
+    "rule",
+    "summarize",
+]

@@ -1,0 +1,138 @@
+"""Ask every condition of every text: all keywords together in one pass, patterns in linear time."""
+
+import functools
+import sys
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drift.weak.schema import Condition, compile_pattern
+
+
+class Matcher:
+    """Conditions, compiled; called with texts it says which hold, (N, K)."""
+
+    def __init__(self, conditions: Sequence[Condition], *, strip_punctuation: bool) -> None:
+        self.size, self.strip_punctuation = len(conditions), strip_punctuation
+        self.keywords = {
+            sensitive: _Keywords(
+                (keyword if sensitive else keyword.casefold(), number, condition.whole_words)
+                for number, condition in enumerate(conditions)
+                if condition.case_sensitive == sensitive
+                for keyword in condition.has or ()
+            )
+            for sensitive in (False, True)
+        }
+        self.patterns = {
+            number: compile_pattern(pattern, case_sensitive=condition.case_sensitive)
+            for number, condition in enumerate(conditions)
+            if (pattern := condition.pattern()) is not None
+        }
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        if self.strip_punctuation:
+            spaces = _punctuation_as_spaces()
+            texts = [" ".join(text.translate(spaces).split()) for text in texts]
+        holds = np.zeros((len(texts), self.size), dtype=bool)
+        self.keywords[False].mark([text.casefold() for text in texts], holds)
+        self.keywords[True].mark(texts, holds)
+        # Half a surrogate pair has no UTF-8; no pattern can ask for it either.
+        encoded = [text.encode(errors="replace") for text in texts] if self.patterns else []
+        for number, pattern in self.patterns.items():
+            holds[:, number] = [pattern.search(text) is not None for text in encoded]
+        return holds
+
+
+@functools.lru_cache(maxsize=4)
+def matcher(conditions: tuple[Condition, ...], strip_punctuation: bool) -> Matcher:
+    """Compiled once in each process, however many pieces of the texts come by."""
+    return Matcher(conditions, strip_punctuation=strip_punctuation)
+
+
+class _Keywords:
+    """Which conditions hold because a keyword is there, found in time that does not grow with the number of keywords.
+
+    A keyword without a space lies inside one word, and words recur: the automaton sees each distinct word once. Only
+    keywords with a space need it to walk over whole texts.
+    """
+
+    def __init__(self, keywords: Iterable[tuple[str, int, bool]]) -> None:
+        """keywords: the keyword, the number of its condition, and whether it must be a whole word."""
+        in_words: dict[str, tuple[set[int], set[int]]] = {}
+        across: dict[str, tuple[set[int], set[int]]] = {}
+        for keyword, number, whole in keywords:
+            table = in_words if keyword.split() == [keyword] else across
+            table.setdefault(keyword, (set(), set()))[whole].add(number)
+        self.in_words, self.across = _automaton(in_words), _automaton(across)
+
+    def mark(self, texts: Sequence[str], holds: NDArray[np.bool_]) -> None:
+        """Set holds[n, k] where a keyword of condition k is in text n."""
+        if self.in_words:
+            self._mark_in_words(texts, holds)
+        for row, text in enumerate(texts if self.across else ()):
+            holds[row, list(_find(self.across, text))] = True
+
+    def _mark_in_words(self, texts: Sequence[str], holds: NDArray[np.bool_]) -> None:
+        from scipy.sparse import csr_array
+
+        numbers: dict[str, int] = defaultdict(count().__next__)  # of the distinct words
+        words: list[int] = []  # of all texts, one after the other
+        lengths = []
+        for text in texts:
+            split = text.split()
+            lengths.append(len(split))
+            words.extend(map(numbers.__getitem__, split))
+        found = [_find(self.in_words, word) for word in numbers]
+        ends = np.cumsum([0, *map(len, found)])
+        met = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=ends[-1])
+        of_word = csr_array((np.ones(len(met), dtype=bool), met, ends), shape=(len(found), holds.shape[1]))
+        picked = of_word[words]  # (words of all texts, K)
+        rows = np.repeat(np.arange(len(texts)), lengths)
+        holds[np.repeat(rows, np.diff(picked.indptr)), picked.indices] = True
+
+
+def _automaton(keywords: dict[str, tuple[set[int], set[int]]]) -> Any:
+    """None where there is nothing to look for."""
+    if not keywords:
+        return None
+    import ahocorasick
+
+    automaton = ahocorasick.Automaton()
+    for keyword, (anywhere, alone) in keywords.items():
+        automaton.add_word(keyword, (len(keyword), anywhere, alone))
+    automaton.make_automaton()
+    return automaton
+
+
+def _find(automaton: Any, text: str) -> set[int]:
+    """Numbers of the conditions with a keyword in the text."""
+    found: set[int] = set()
+    for last, (length, anywhere, alone) in automaton.iter(text):
+        found |= anywhere
+        if alone and _stands_alone(text, last + 1 - length, last + 1):
+            found |= alone
+    return found
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    return not (start > 0 and in_a_word(text[start - 1])) and not (end < len(text) and in_a_word(text[end]))
+
+
+def in_a_word(character: str) -> bool:
+    """Whether a character is part of words: letters, digits, _ and what is written on top of letters.
+
+    The last makes boundaries survive case folding: "İ" folds to an "i" and a dot that is a character of its own.
+    """
+    return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
+
+
+@functools.cache
+def _punctuation_as_spaces() -> dict[int, str]:
+    """Every punctuation mark and symbol of Unicode, for `str.translate`."""
+    every = range(sys.maxunicode + 1)
+    return {code: " " for code in every if unicodedata.category(chr(code))[0] in "PS"}

@@ -1,0 +1,102 @@
+"""Matching against plain Python: the same answers, in any number of processes, in linear time."""
+
+import re
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drift.weak import ABSTAIN, RuleSet, casting, rule
+from drift.weak.matching import in_a_word
+
+
+def fires(text: str, **keys: object) -> bool:
+    return bool(RuleSet([{"name": "r", "label": "x", **keys}]).votes([text])[0, 0] != ABSTAIN)
+
+
+LETTERS = st.text(alphabet="ab .Aßİé\u0301_\n", max_size=12)
+KEYWORD = st.text(alphabet="ab .ßi\u0307", min_size=1, max_size=3)
+
+
+@given(
+    texts=st.lists(LETTERS, min_size=1, max_size=4),
+    lists=st.lists(st.lists(KEYWORD, min_size=1, max_size=4), min_size=1, max_size=4),
+)
+def test_all_keywords_together_find_what_each_finds_alone(texts: list[str], lists: list[list[str]]) -> None:
+    rules = RuleSet([{"name": f"r{n}", "label": "x", "has": has} for n, has in enumerate(lists)])
+    expected = [[any(word.casefold() in text.casefold() for word in has) for has in lists] for text in texts]
+    assert (rules.votes(texts) != ABSTAIN).tolist() == expected
+
+
+@given(text=LETTERS, keyword=KEYWORD)
+def test_whole_words_are_those_with_no_word_character_beside_them(text: str, keyword: str) -> None:
+    in_word = r"[\w\u0300-\u036f]"
+    pattern = f"(?<!{in_word}){re.escape(keyword.casefold())}(?!{in_word})"
+    # Look at every place: a match that begins inside another one counts too.
+    folded = text.casefold()
+    expected = any(re.compile(pattern).match(folded, start) for start in range(len(folded)))
+    assert fires(text, has=[keyword], whole_words=True) == (expected and bool(text))
+
+
+def test_folding_moves_no_word_boundary_in_all_of_unicode() -> None:
+    moved = [
+        code
+        for code in range(sys.maxunicode + 1)
+        if {in_a_word(each) for each in chr(code).casefold()} != {in_a_word(chr(code))}
+    ]
+    assert moved == []
+
+
+def test_folding_and_words_on_real_scripts() -> None:
+    assert fires("Die STRASSE ist lang", has=["straße"], whole_words=True)
+    assert fires("in İstanbul", has=["İstanbul"], whole_words=True)
+    assert not fires("in İstanbul", has=["stanbul"], whole_words=True)  # the dot of İ is no boundary
+    assert not fires("cafe\u0301", has=["cafe"], whole_words=True)
+    assert fires("ПРИВЕТ мир", has=["привет"], whole_words=True)
+    assert fires("今日は良い天気", has=["天気"])
+
+
+def test_punctuation_as_spaces() -> None:
+    text = "Don't --- finish: the caf\u00e9's $5 cafe\u0301_x"
+    for keyword, there in (("don t finish", True), ("café s 5", True), ("cafe\u0301 x", True), ("don't", False)):
+        rules = RuleSet([{"name": "r", "label": "x", "has": [keyword]}], strip_punctuation=True)
+        assert (rules.votes([text])[0, 0] != ABSTAIN) == there
+
+
+def test_a_pattern_that_would_hang_re_comes_back() -> None:
+    """Python's re tries 2^50,000 ways here; ours must be back before the thread is given up on."""
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(fires("a" * 50_000 + "b", matches="(a+)+$")), daemon=True)
+    thread.start()
+    thread.join(timeout=60)
+    assert found == [False]
+
+
+def test_half_characters_do_not_stop_a_pattern() -> None:
+    assert fires("broken \ud83d but good", matches="good")
+
+
+def test_processes_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 2
+
+    @rule
+    def short(text: str) -> str | None:
+        return "b" if len(text) < limit else None
+
+    rules = RuleSet(
+        [{"name": "k", "label": "a", "has": ["1"]}, {"name": "p", "label": "b", "matches": "7$"}, short,
+         {"name": "c", "column": "old"}],
+        ["a", "b"],
+    )  # fmt: skip
+    texts = [str(n) for n in range(103)]
+    table = {"old": ["a" if n % 5 == 0 else None for n in range(103)]}
+    whole = rules.votes(texts, table)
+    monkeypatch.setattr(casting, "PIECE", 10)
+    for jobs in (1, 2):
+        done: list[int] = []
+        np.testing.assert_array_equal(rules.votes(texts, table, jobs=jobs, tick=done.append), whole)
+        assert done == [10] * 10 + [3]
+    assert all(len(set(column)) > 1 for column in whole.T.tolist())  # every rule votes, and abstains
