@@ -2,6 +2,8 @@
 
 - `drift.Game`: the algorithm around any torch module, for a loop of your own
 - `drift.DriftClassifier`: scikit-learn's contract; `y == -1` is unlabelled
+- `drift.fit`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: texts in tables, few labels or rules
+- `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 """
 
 from importlib import import_module
@@ -10,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
+    from drift.runs.fit import fit
+    from drift.runs.predict import evaluate, load, predict
+    from drift.runs.report import write_report
+    from drift.runs.suggest import suggest
+    from drift.weak import RuleSet, label, rule
 
 __version__ = "0.1.0"
 
@@ -21,9 +28,35 @@ _HOME = {
     "SoftStrategy": "drift.core",
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
+    "RuleSet": "drift.weak",
+    "evaluate": "drift.runs.predict",
+    "fit": "drift.runs.fit",
+    "label": "drift.weak",
+    "load": "drift.runs.predict",
+    "predict": "drift.runs.predict",
+    "rule": "drift.weak",
+    "suggest": "drift.runs.suggest",
+    "write_report": "drift.runs.report",
 }
 
-__all__ = ["DriftClassifier", "Game", "HardStrategy", "Response", "SoftStrategy", "Strategy", "__version__"]
+__all__ = [
+    "DriftClassifier",
+    "Game",
+    "HardStrategy",
+    "Response",
+    "RuleSet",
+    "SoftStrategy",
+    "Strategy",
+    "__version__",
+    "evaluate",
+    "fit",
+    "label",
+    "load",
+    "predict",
+    "rule",
+    "suggest",
+    "write_report",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,8 +28,11 @@ def _told(fault: Any, settings: type[BaseModel]) -> str:
     name = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
         return f"there is no {name!r}{nearest(str(fault['loc'][-1]), _known(settings, fault['loc'][:-1]))}"
-    said = fault["msg"].removeprefix("Value error, ")
-    return f"{name}={fault['input']!r}: {said[:1].lower()}{said[1:]}" if name else said
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    said = said[:1].lower() + said[1:]
+    if isinstance(fault["input"], dict):  # a whole group, which says nothing on one line
+        return said
+    return f"{name}={fault['input']!r}: {said}" if name else said
 
 
 def _known(settings: Any, path: tuple[Any, ...]) -> list[str]:

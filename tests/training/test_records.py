@@ -14,7 +14,7 @@ from drift.training.data import TrainingData
 from drift.training.evaluation import predict
 from drift.training.run_folder import TRACE
 from drift.training.trace import read_trace
-from drift.training.trainer import Trainer
+from drift.training.trainer import PROBE, Trainer
 from tests.training.runs import (
     FEATURES,
     dev_looks,
@@ -45,7 +45,7 @@ def test_the_trace_tells_losses_diagnostics_and_dev_scores(tmp_path: Path) -> No
     assert [e["flips"] for e in losses["game"]].count(None) == 1  # there is nothing to compare the first look with
 
 
-@pytest.mark.parametrize(("unknown", "known"), [([], 64), (range(1, 116, 2), 32), (range(116), 0)])
+@pytest.mark.parametrize(("unknown", "known"), [([], PROBE), (range(1, 116, 2), PROBE // 2), (range(116), 0)])
 def test_pseudo_label_accuracy_is_told_where_gold_is_known(unknown: list[int], known: int) -> None:
     data = small_data(gold=True)
     gold = data.unlabeled.gold.clone()
@@ -53,8 +53,8 @@ def test_pseudo_label_accuracy_is_told_where_gold_is_known(unknown: list[int], k
     part = Unlabeled(data.unlabeled.examples, data.unlabeled.rows, gold)
     run = small_run(data=TrainingData(data.labeled, part, data.dev))
     last = [entry for entry in run.run().entries if "loss" in entry][-1]
-    probed = run.method.probe_labels()  # of the first 64 rows
-    right = [int(p) == int(g) for p, g in zip(probed, gold[:64], strict=True) if g >= 0]
+    probed = run.method.probe_labels()  # of the first rows
+    right = [int(p) == int(g) for p, g in zip(probed, gold[:PROBE], strict=True) if g >= 0]
     assert len(right) == known
     assert last.get("pseudo_label_accuracy") == (pytest.approx(sum(right) / known) if known else None)
 

@@ -9,6 +9,7 @@ import typer
 class Demo(StrEnum):
     moons = "moons"
     digits = "digits"
+    text = "text"
 
 
 def demo(
@@ -18,10 +19,11 @@ def demo(
     ),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
-    """Show supervised learning, Self-training and DRIFT side by side, in under a minute.
+    """Show supervised learning, Self-training and DRIFT side by side, in under a minute (`text`: three).
 
     `moons` is the paper's warm-up: two half-moons, 12 labels a class, 10 trials as the paper has and 100 for power.
-    `digits` is scikit-learn's handwritten digits with 5 labels a class, through `DriftClassifier`.
+    `digits` is scikit-learn's handwritten digits with 5 labels a class, through `DriftClassifier`. `text` asks which
+    library wrote a docstring: 10 labels a library, then keyword rules alone, through `drift fit`.
 
     Examples:
 
@@ -34,7 +36,7 @@ def demo(
     from rich.table import Table
 
     from drift.errors import FileError
-    from drift.experiments import digits, moons_demo
+    from drift.experiments import digits, moons_demo, text_demo
     from drift.training.progress import progress
     from drift.training.threads import keep_freed_memory
 
@@ -43,7 +45,7 @@ def demo(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{out} cannot be made a folder ({error.strerror}); give another with --out") from error
-    show = {Demo.moons: moons_demo.demo, Demo.digits: digits.demo}[name]
+    show = {Demo.moons: moons_demo.demo, Demo.digits: digits.demo, Demo.text: text_demo.demo}[name]
     shown = show(out, lambda title, total: progress(title, total, shown=not quiet))
 
     console = Console()
@@ -61,4 +63,4 @@ def demo(
     console.print(f"\nReport: [bold]{escape(str(shown.page))}[/bold]", highlight=False, soft_wrap=True)
     console.print("\nTry next:")
     for command, why in shown.next_steps:
-        console.print(f"  [bold]{command}[/bold]  {why}", highlight=False)
+        console.print(f"  [bold]{escape(command)}[/bold]  {why}", highlight=False, soft_wrap=True)

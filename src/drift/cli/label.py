@@ -26,6 +26,7 @@ def label(
     votes: bool = typer.Option(False, "--votes", help="Also a column vote_NAME for each rule."),
     ties: TiePolicy | None = typer.Option(None, "--ties", help="What a tie becomes, instead of what the rules say."),
     seed: int = typer.Option(0, "--seed", min=0, help="Of ties broken at random."),
+    encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
     jobs: int = typer.Option(1, "--jobs", "-j", min=-1, help="Processes; -1 for one a core."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
@@ -61,7 +62,7 @@ def label(
     if jobs == 0:
         raise ConfigError("--jobs 0 is no process at all; give 1 or more, or -1 for one a core")
     ruleset = RuleSet.from_file(rules)
-    sample = next(read_chunks(table, size=100))
+    sample = next(read_chunks(table, size=100, encoding=encoding))
     names = list(sample.columns)
     for wanted in (text, gold, *ruleset.columns):
         if wanted is not None:
@@ -73,11 +74,11 @@ def label(
 
     size = PIECE * effective_n_jobs(jobs)
     shown = not quiet and sys.stderr.isatty()
-    total = sum(1 for _ in read_chunks(table, size=size)) if shown else 0
+    total = sum(1 for _ in read_chunks(table, size=size, encoding=encoding)) if shown else 0
     rng = np.random.default_rng(seed)  # one for the whole table, however it is cut
     summaries = []
     with TableWriter(out) if out else nullcontext() as writer, progress("Labelling", total, shown=shown) as tick:
-        for chunk in read_chunks(table, size=size):
+        for chunk in read_chunks(table, size=size, encoding=encoding):
             found = label_texts(
                 chunk.columns,
                 ruleset,

@@ -5,7 +5,13 @@ import sys
 import typer
 
 from drift.cli.demo import demo
-from drift.errors import DriftError
+from drift.cli.fit import fit
+from drift.cli.label import label
+from drift.cli.methods import methods
+from drift.cli.predict import evaluate, predict
+from drift.cli.report import report
+from drift.cli.suggest import suggest
+from drift.errors import DriftError, Interrupted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -13,7 +19,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
+for verb in (demo, label, fit, predict, evaluate, report, suggest, methods):
+    app.command()(verb)
 
 
 def _print_version(wanted: bool) -> None:
@@ -40,6 +47,9 @@ def run() -> None:
     """Entry point: what a user did wrong is one line and exit code 2, never a traceback."""
     try:
         app()
+    except Interrupted as stop:
+        print(f"drift: {stop}", file=sys.stderr)
+        sys.exit(130)  # as a shell reports Ctrl-C
     except DriftError as error:
         print(f"drift: {error}", file=sys.stderr)
         sys.exit(2)

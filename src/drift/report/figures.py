@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
@@ -114,6 +115,123 @@ def decision_regions(
             axis.set(xticks=[], yticks=[])
             axis.grid(visible=False)
         return figure
+
+
+def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accuracy") -> Figure:
+    """Loss and the mean score on dev over a run, the start and the game after it. entries: of its trace."""
+    start = max((entry["step"] for entry in entries if entry["phase"] == "start"), default=0)
+    with _style():
+        figure = Figure(figsize=(8, 3), layout="constrained")
+        axes = figure.subplots(1, 2)
+        for phase, first, colour in (("start", 0, CLASS_COLOURS[1]), ("game", start, CLASS_COLOURS[0])):
+            here = [entry for entry in entries if entry["phase"] == phase]
+            losses = [(first + entry["step"], entry["loss"]) for entry in here if "loss" in entry]
+            scores = [(first + entry["step"], 100 * entry["dev"][score]) for entry in here if "dev" in entry]
+            for axis, points in zip(axes, (losses, scores), strict=True):
+                if points:
+                    axis.plot(*zip(*points, strict=True), "o-", color=colour, label=phase, markersize=3)
+        axes[0].set(xlabel="step", ylabel="loss", title="Loss: each phase has its own")
+        axes[1].set(xlabel="step", ylabel=f"{score.replace('_', ' ')} (%)", title="Dev, mean over seeds")
+        _log_if_positive(axes[0])
+        for axis in axes:
+            if axis.lines:
+                axis.legend()
+            else:
+                axis.text(0.5, 0.5, "not measured", ha="center", transform=axis.transAxes)
+        return figure
+
+
+def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:
+    """The game over its steps: both gradients, their angle, weights and pseudo-labels. entries: of a run's trace."""
+    with _style():
+        figure = Figure(figsize=(8, 5.2), layout="constrained")
+        norms, angle, shares, flips = figure.subplots(2, 2).flat
+        for axis, name, label, factor in (
+            (norms, "leader_norm", "leader", 1),
+            (norms, "interaction_norm", "(1 - α) interaction", 1),
+            (angle, "angle", "", 1),
+            (shares, "mean_omega", "mean ω", 100),
+            (shares, "pseudo_label_accuracy", "pseudo-labels that are right", 100),
+            (flips, "flips", "", 1),
+        ):
+            points = [(entry["step"], factor * entry[name]) for entry in entries if entry.get(name) is not None]
+            if points:
+                place = len(axis.lines)
+                colour, dash = CLASS_COLOURS[place], ("-", "--")[place]
+                axis.plot(
+                    *zip(*points, strict=True), f"{MARKERS[place]}{dash}", color=colour, label=label, markersize=3
+                )
+        _log_if_positive(norms)
+        norms.set(title="Norm of each part of the gradient")
+        angle.set(title="Angle between them (degrees)", ylim=(0, 180), yticks=range(0, 181, 45))
+        angle.axhline(90, color="black", linewidth=0.8)
+        shares.set(title="Weights and pseudo-labels (%)", xlabel="step of the game")
+        flips.set(title="Pseudo-labels changed since the last look", xlabel="step of the game")
+        flips.set_ylim(bottom=0)
+        for axis in (norms, shares):
+            if axis.lines:
+                axis.legend()
+        return figure
+
+
+def reliability(bins: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
+    """How often each confidence is right, and how many rows have it; on the diagonal the two agree.
+
+    bins: for each name, dictionaries with `rows`, `confidence` and `accuracy`, the last two as shares.
+    """
+    with _style():
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.plot((0, 100), (0, 100), color="black", linewidth=0.8)
+        for place, (name, found) in enumerate(bins.items()):
+            confidence, accuracy = ([100 * each[key] for each in found] for key in ("confidence", "accuracy"))
+            style = {"color": CLASS_COLOURS[1 - place], "linestyle": ("--", "-")[place], "marker": MARKERS[place]}
+            left.plot(confidence, accuracy, label=name, markersize=4, **style)
+            right.plot(confidence, [each["rows"] for each in found], label=name, markersize=4, **style)
+        left.set(xlabel="confidence (%)", ylabel="right (%)", xlim=(0, 102), ylim=(0, 102), aspect="equal")
+        left.legend(loc="upper left")
+        right.set(xlabel="confidence (%)", ylabel="rows", xlim=(0, 102))
+        right.set_ylim(bottom=0)
+        return figure
+
+
+def confusion(counts: np.ndarray, classes: Sequence[str]) -> Figure:
+    """Rows of each true class by predicted class, shaded by share of the true class. counts: `(C, C)`, true first.
+
+    Classes whose names the font cannot draw are numbered from 1.
+    """
+    drawable = all(_is_drawable(name) for name in classes)
+    # A dollar sign would begin a formula.
+    names = [_shortened(name).replace("$", r"\$") if drawable else str(place) for place, name in enumerate(classes, 1)]
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    with _style():
+        side = 1.4 + 0.5 * len(classes)
+        figure = Figure(figsize=(max(8, side), side), layout="constrained")
+        axis = figure.subplots()
+        axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        for true, predicted in np.ndindex(*counts.shape):
+            ink = "white" if shares[true, predicted] > 0.5 else "black"
+            axis.text(predicted, true, f"{counts[true, predicted]:,}", ha="center", va="center", color=ink, size=8)
+        axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
+        axis.set_yticks(range(len(names)), names)
+        axis.set(xlabel="predicted", ylabel="true")
+        axis.grid(visible=False)
+        return figure
+
+
+def _log_if_positive(axis: Axes) -> None:
+    values = [value for line in axis.lines for value in np.asarray(line.get_ydata())]
+    if values and min(values) > 0:
+        axis.set_yscale("log")
+
+
+def _is_drawable(text: str) -> bool:
+    font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))
+    return all(font.get_char_index(ord(character)) for character in text)
+
+
+def _shortened(text: str, most: int = 18) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _style() -> AbstractContextManager[Any]:

@@ -31,13 +31,21 @@ def rescaled(probabilities: np.ndarray, temperature: float) -> np.ndarray:
     return np.asarray(log_softmax(log_p / temperature, axis=-1))
 
 
-def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """Expected calibration error: Σ_bins share of rows · |accuracy - mean confidence|, 15 bins of equal width."""
+def reliability(probabilities: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
+    """`rows`, mean `confidence` and `accuracy` of each of 15 bins of equal confidence that has rows."""
     confidence, right = probabilities.max(-1), probabilities.argmax(-1) == labels
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    error = 0.0
-    for place in range(BINS):
-        chosen = bins == place
-        if chosen.any():
-            error += chosen.mean() * abs(right[chosen].mean() - confidence[chosen].mean())
-    return float(error)
+    return [
+        {
+            "rows": int((bins == place).sum()),
+            "confidence": float(confidence[bins == place].mean()),
+            "accuracy": float(right[bins == place].mean()),
+        }
+        for place in np.unique(bins)
+    ]
+
+
+def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """Expected calibration error: Σ_bins share of rows · |accuracy - mean confidence|."""
+    bins = reliability(probabilities, labels)
+    return sum(each["rows"] * abs(each["accuracy"] - each["confidence"]) for each in bins) / len(labels)

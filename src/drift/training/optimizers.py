@@ -10,6 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from drift.training.settings import TrainingSettings
 
+
 def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: bool) -> Optimizer:
     """For the first phase or the second: each has an optimiser of its own, as θinit is where the game starts.
 

@@ -42,8 +42,8 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def begin(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Write down what is going to be done; refuses a folder where something else was."""
+    def check(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
+        """Refuse a folder where something else was, or that is not the run to resume; writes nothing."""
         there = self.path / CONFIG
         if resume:
             if not there.exists():
@@ -53,10 +53,15 @@ class RunFolder:
                     f"{self.path} is a run with other settings ({self._difference(config)});"
                     " resume with the same ones, or use a new folder"
                 )
-            return
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             hint = "use --resume to go on, or another folder" if there.exists() else "give another folder"
             raise FileError(f"{self.path} is not empty; {hint}")
+
+    def begin(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
+        """Write down what is going to be done, after a `check`."""
+        self.check(config, resume=resume)
+        if resume:
+            return
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.write(CONFIG, yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))

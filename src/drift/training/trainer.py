@@ -32,7 +32,7 @@ from drift.training.settings import TrainingSettings
 from drift.training.trace import Trace, write_predictions
 
 PHASES = ("start", "game")
-PROBE = 64  # unlabelled rows on which changed pseudo-labels are counted
+PROBE = 32  # unlabelled rows on which changed pseudo-labels are counted
 
 
 @dataclass

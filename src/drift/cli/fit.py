@@ -1,0 +1,94 @@
+"""`drift fit`: from a table to a classifier."""
+
+import os
+from pathlib import Path
+
+import typer
+
+
+def fit(
+    train: str | None = typer.Argument(
+        None, metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet; not needed with --resume or --config."
+    ),
+    out: Path = typer.Option(..., "--out", "-o", file_okay=False, help="Folder of the run; it must be new or empty."),
+    text: str | None = typer.Option(None, help="Column with the texts; an obvious one is found."),
+    label: str | None = typer.Option(None, help="Column with the labels; blank is unlabelled."),
+    weak: str | None = typer.Option(None, metavar="COLUMN", help="Column with noisy labels from any source."),
+    rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
+    unlabeled: str | None = typer.Option(None, metavar="TABLE", help="More texts, without labels."),
+    dev: str | None = typer.Option(None, metavar="TABLE", help="Labels to choose by; they count as budget."),
+    test: str | None = typer.Option(None, metavar="TABLE", help="Labels to score on, once, at the end."),
+    encoding: str | None = typer.Option(None, help="Of CSV, TSV and JSON lines; utf-8 if left out."),
+    labels_per_class: int | None = typer.Option(None, min=1, help="Forget all labels but so many a class."),
+    method: str | None = typer.Option(None, help="drift if left out; `drift methods` lists them."),
+    model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, or `textcnn`."),
+    finetune: bool | None = typer.Option(
+        None, "--finetune/--frozen", help="Train the whole encoder, or a head on its vectors (default without a GPU)."
+    ),
+    seed: int | None = typer.Option(None, min=0, help="Decides everything random."),
+    seeds: int | None = typer.Option(None, min=1, help="Heads trained at once, with a fixed encoder (10)."),
+    preset: str | None = typer.Option(None, help="Settings of a dataset in the paper: agnews, imdb, yelp, amazon."),
+    profile: str = typer.Option("laptop", help="Of the preset: paper or laptop."),
+    config: Path | None = typer.Option(None, help="YAML file with settings; config.yaml of a run is one."),
+    assignments: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="One setting; may be repeated."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the run in --out."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Time a few steps and print the plan; write nothing."),
+    onnx: bool = typer.Option(True, help="Write the model as ONNX too."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
+) -> None:
+    """Train a text classifier from few labels, or from rules and no labels at all.
+
+    Rows with a blank label are unlabelled. Without a GPU the encoder stays fixed: texts become vectors once, and ten
+    heads are trained at once, so that the score comes with a spread.
+
+    Examples:
+
+        drift fit reviews.csv --text body --label topic -o runs/topics
+
+        drift fit reviews.csv --rules rules.yaml --test test.csv -o runs/rules
+
+        drift fit train.jsonl.gz --dev dev.jsonl.gz --labels-per-class 30 --set training.steps=300 -o runs/few
+
+        drift fit --resume -o runs/topics
+    """
+    from rich.console import Console
+
+    from drift.cli.show import show_run
+    from drift.runs.config import read_assignments
+    from drift.runs.fit import fit as run_fit
+    from drift.runs.result import Run
+
+    done = run_fit(
+        train,
+        out=out,
+        unlabeled=unlabeled,
+        dev=dev,
+        test=test,
+        text=text,
+        label=label,
+        weak=weak,
+        rules=rules,
+        encoding=encoding,
+        labels_per_class=labels_per_class,
+        model=model,
+        finetune=finetune,
+        method=method,
+        seed=seed,
+        seeds=seeds,
+        preset=preset,
+        profile=profile,
+        config=config,
+        settings=read_assignments(assignments),
+        resume=resume,
+        dry_run=dry_run,
+        onnx=onnx,
+        quiet=quiet,
+    )
+    if os.environ.get("RANK", "0") != "0":  # one of several processes speaks
+        return
+    console = Console()
+    if isinstance(done, Run):
+        show_run(console, done)
+    else:
+        for line in done.lines():
+            console.print(line, highlight=False)

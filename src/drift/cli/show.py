@@ -1,0 +1,61 @@
+"""What a run came to, in a few lines at the terminal."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from drift.runs.result import Run
+
+
+def show_run(console: Console, run: "Run") -> None:
+    """Scores with their spread, what they cost in labels, and where everything is."""
+    from drift.runs.report import REPORT, spread
+
+    metrics = run.metrics
+    how = {
+        "frozen": "the encoder stayed fixed (--finetune trains all of it)",
+        "finetuned": "the whole encoder was trained",
+        "textcnn": "TextCNN",
+    }[metrics["kind"]]
+    console.print(
+        f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} texts; {how}", highlight=False
+    )
+    scored = [name for name in ("dev", "test") if name in metrics]
+    if scored:
+        view = Table(box=None, pad_edge=False)
+        for heading in ("", "rows", "accuracy", "macro-F1"):
+            view.add_column(heading, justify="right" if heading else "left")
+        for name in scored:
+            view.add_row(
+                name,
+                f"{metrics[name]['rows']:,}",
+                *(spread(metrics[name]["scores"], s) for s in ("accuracy", "macro_f1")),
+            )
+        console.print(view)
+        count = len(metrics["seeds"])
+        if count > 1:
+            console.print(
+                f"mean ± standard deviation of {count} seeds; kept: seed {metrics['kept_seed']},"
+                f" {metrics['kept_because']}",
+                highlight=False,
+            )
+    else:
+        console.print("No dev and no test set: nothing to score. Give --dev or --test to know how good it is.")
+    budget = metrics["label_budget"]
+    console.print(
+        f"Label budget: {budget['total']:,} gold labels ({budget['train']:,} to train, {budget['dev']:,} dev)",
+        highlight=False,
+    )
+    for note in run.notes:
+        console.print(escape(note), highlight=False)
+    if run.path is not None:
+        console.print(f"Run: [bold]{escape(str(run.path))}[/bold]", highlight=False, soft_wrap=True)
+        console.print(f"Report: [bold]{escape(str(run.path / REPORT))}[/bold]", highlight=False, soft_wrap=True)
+        console.print(
+            f"Try next: [bold]drift predict {escape(str(run.path))} new.csv -o out.csv[/bold]",
+            highlight=False,
+            soft_wrap=True,
+        )

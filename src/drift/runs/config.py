@@ -1,0 +1,166 @@
+"""What a run is, resolved: data, model, method and training, from presets, files and options."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, field_validator
+
+from drift.errors import ConfigError, FileError
+from drift.methods import METHODS
+from drift.presets import PROFILES, defaults, preset
+from drift.settings import Settings, nearest
+from drift.training.settings import TrainingSettings
+
+
+class DataSettings(Settings):
+    """Where rows and labels come from. Names of files, or what was given in Python, in words."""
+
+    train: str = Field("", description="Table with texts; rows with a blank label are unlabelled.")
+    unlabeled: str | None = Field(None, description="Table with more texts; its labels are not looked at.")
+    dev: str | None = Field(None, description="Table with labels to choose by; they count in the label budget.")
+    test: str | None = Field(None, description="Table with labels, scored once at the end.")
+    text: str | None = Field(None, description="Column with the texts.")
+    label: str | None = Field(None, description="Column with the labels.")
+    weak: str | None = Field(None, description="Column with noisy labels, from a crowd, a language model or rules.")
+    rules: str | None = Field(None, description="File with rules that give noisy labels.")
+    labels_per_class: int | None = Field(None, ge=1, description="Keep this many labels of each class, by seed.")
+    dev_rows: int | None = Field(None, ge=1, description="Use only this many rows of dev, by seed.")
+    train_rows: int | None = Field(None, ge=1, description="Use only this many rows of train, by seed.")
+    test_rows: int | None = Field(None, ge=1, description="Score only this many rows of test, by seed.")
+    encoding: str = Field("utf-8", description="Of CSV, TSV and JSON lines.")
+
+
+class ModelSettings(Settings):
+    """Which model, and how much of it is trained."""
+
+    name: str = Field("default", description="An encoder by name or folder, default, or textcnn.")
+    frozen: bool | None = Field(
+        None, description="Only a head on fixed vectors is trained; as the machine is, if left out."
+    )
+    max_length: int = Field(128, ge=2, description="Tokens of a text that are read.")
+    dropout: float | None = Field(None, ge=0, lt=1, description="In place of the model's own.")
+    pool: Literal["mean", "cls", "layers"] = Field(
+        "mean", description="What stands for a text where the encoder is fixed."
+    )
+    vectors: str | None = Field(None, description="Word vectors of textcnn: fastText or GloVe text, word2vec, or npy.")
+    windows: tuple[Annotated[int, Field(ge=1)], ...] = Field((2, 3, 4, 5), min_length=1, description="Of textcnn.")
+    maps: int = Field(500, ge=1, description="Of textcnn, a window.")
+    min_count: int = Field(2, ge=1, description="Of textcnn: rarer words are unknown.")
+    train_vectors: bool = Field(True, description="Of textcnn.")
+
+
+class RunConfig(Settings):
+    """All of it. method: its name, and its own settings."""
+
+    task: Literal["text"] = "text"
+    data: DataSettings = DataSettings()
+    model: ModelSettings = ModelSettings()
+    method: dict[str, Any] = Field(default_factory=lambda: {"name": "drift"})
+    training: TrainingSettings = TrainingSettings()
+    seeds: int = Field(10, ge=1, description="Heads trained at once where the encoder is fixed.")
+
+    @field_validator("method")
+    @classmethod
+    def _known_method(cls, value: dict[str, Any]) -> dict[str, Any]:
+        name = value.get("name", "drift")
+        if name not in METHODS:
+            raise ValueError(f"there is no method {name!r}{nearest(str(name), list(METHODS))}")
+        try:
+            settings = METHODS[name].settings_type.read(_without(value, "name"), "method")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return {"name": name, **settings.model_dump(mode="json")}
+
+    @property
+    def method_name(self) -> str:
+        return str(self.method["name"])
+
+    def method_settings(self) -> Settings:
+        return METHODS[self.method_name].settings_type.read(_without(self.method, "name"))
+
+
+def resolve(
+    *, kind: str, weak: bool, preset_name: str | None, profile: str, layers: Sequence[Mapping[str, Any]]
+) -> RunConfig:
+    """One configuration of several: defaults for the kind of model, then a preset, then `layers`, later ones first.
+
+    kind: frozen, finetuned or textcnn. weak: whether labels are noisy, for presets differ by it.
+    """
+    if profile not in PROFILES:
+        raise ConfigError(f"there is no profile {profile!r}{nearest(profile, list(PROFILES))}")
+    merged: dict[str, Any] = defaults(kind, weak=weak)
+    if preset_name is not None:
+        setting = "textcnn" if kind == "textcnn" else "weak" if weak else "semi"
+        merged = merge(merged, preset(preset_name, setting, profile, kind))
+    for layer in layers:
+        merged = merge(merged, layer)
+    # Else the machine would decide again when the run is resumed or repeated.
+    merged = merge(merged, {"model": {"frozen": kind == "frozen"}})
+    name = merged.get("method", {}).get("name", "drift")
+    if name in METHODS:  # defaults are for every method, and each takes what it has
+        known = {*METHODS[name].settings_type.model_fields, "name"}
+        given = _given_to(name, layers)
+        merged["method"] = {key: value for key, value in merged["method"].items() if key in known | given}
+    return RunConfig.read(merged, "configuration")
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings, those above taking the place of those below."""
+    if not isinstance(above, Mapping):
+        raise ConfigError(f"{above!r} is not a group of settings; write group.name=value, such as model.name=textcnn")
+    merged = dict(below)
+    for name, value in above.items():
+        merged[name] = merge(merged[name], value) if isinstance(merged.get(name), Mapping) else value
+    return merged
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """A configuration file in YAML."""
+    try:
+        found = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} holds {type(found).__name__}, not settings by name")
+    return found
+
+
+def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`training.steps=300` as nested settings; values are read as YAML."""
+    found: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"--set {assignment!r}: write key=value, such as training.steps=300")
+        try:
+            content: Any = yaml.safe_load(value)
+        except yaml.YAMLError:
+            content = value
+        if isinstance(content, str):
+            with suppress(ValueError):  # YAML takes 1e-5 for a string
+                content = float(content)
+        for part in reversed(path.strip().split(".")):
+            content = {part: content}
+        found = merge(found, content)
+    return found
+
+
+def _given_to(method: str, layers: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The settings somebody gave to this method; those of a lower layer that names another were meant for that one."""
+    given: set[str] = set()
+    for layer in layers:
+        settings = layer.get("method", {})
+        if settings.get("name", method) != method:
+            given = set()
+        else:
+            given |= set(settings)
+    return given
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key != name}

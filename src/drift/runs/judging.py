@@ -1,0 +1,59 @@
+"""How the kept classifier does where labels are known: confusions, calibration, mistakes; and how weak labels do."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from drift.data.labels import UNLABELED
+from drift.runs.text_data import LabeledTexts
+from drift.tasks.calibration import calibration_error, reliability, rescaled
+from drift.weak.diagnostics import Share
+
+MISTAKES, EXCERPT = 10, 300  # wrong rows that are kept to show, and characters of each
+
+
+def judge(part: LabeledTexts, probabilities: np.ndarray, temperature: float, classes: list[str]) -> dict[str, Any]:
+    """Confusions, calibration before and after the temperature, and the rows it is surest of and wrong on.
+
+    probabilities: `(n, C)`, before the temperature.
+    """
+    after, labels = np.exp(rescaled(probabilities, temperature)), part.codes
+    predicted = probabilities.argmax(-1)
+    confusion = np.zeros((len(classes), len(classes)), dtype=int)  # true class, predicted class
+    np.add.at(confusion, (labels, predicted), 1)
+    wrong = np.flatnonzero(predicted != labels)
+    surest = wrong[np.argsort(-after[wrong].max(-1), kind="stable")][:MISTAKES]
+    return {
+        "confusion": confusion.tolist(),
+        "calibration": {
+            "temperature": temperature,
+            "error_before": calibration_error(probabilities, labels),
+            "error_after": calibration_error(after, labels),
+            "bins_before": reliability(probabilities, labels),
+            "bins_after": reliability(after, labels),
+        },
+        "mistakes": [
+            {
+                "text": _excerpt(part.texts[int(row)]["text"]),
+                "label": classes[labels[row]],
+                "predicted": classes[predicted[row]],
+                "confidence": float(after[row].max()),
+            }
+            for row in surest
+        ],
+    }
+
+
+def weak_label_shares(weak: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
+    """How many texts have a weak label, and how many of those with a gold one too are right."""
+    labeled, judged = weak != UNLABELED, (weak != UNLABELED) & (gold != UNLABELED)
+    return {
+        "labeled": asdict(Share(int(labeled.sum()), len(weak))),
+        "accuracy": asdict(Share(int((weak == gold)[judged].sum()), int(judged.sum()))),
+    }
+
+
+def _excerpt(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}…"

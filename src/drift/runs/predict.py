@@ -1,0 +1,171 @@
+"""Use a trained run: open it, predict tables of any size in constant memory, and score it on labelled ones."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.data.columns import find_column, guess_label_column, guess_text_column
+from drift.data.table_writer import TableWriter
+from drift.data.tables import Chunk, read_chunks, source_name
+from drift.data.text_tables import label_of, text_of
+from drift.errors import DataError, FileError, LabelError
+from drift.models.text_model import TextModel
+from drift.runs.result import MODEL, Run
+from drift.tasks.calibration import calibration_error
+from drift.tasks.scoring import classification_scores
+from drift.training.run_folder import CONFIG, METRICS, RunFolder
+
+
+def load(run: str | Path) -> Run:
+    """Open the trained classifier in a run's folder."""
+    folder = RunFolder(run)
+    metrics = folder.read_json(METRICS)
+    if not isinstance(metrics, dict):
+        raise FileError(f"{folder.path / METRICS} is not what a run writes; copy it again")
+    return Run(TextModel.load(folder.path / MODEL), metrics, folder.path, metrics.get("notes", []))
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """One piece of a table with its predictions. probabilities: `(n, C)`; codes: the most likely class of each row."""
+
+    chunk: Chunk
+    probabilities: np.ndarray
+
+    @property
+    def codes(self) -> np.ndarray:
+        return np.asarray(self.probabilities.argmax(-1))
+
+    @property
+    def confidence(self) -> np.ndarray:
+        return np.asarray(self.probabilities.max(-1))
+
+
+def predict(
+    run: Run | str | Path,
+    source: Any,
+    out: str | Path | None = None,
+    *,
+    text: str | None = None,
+    abstain_below: float = 0.0,
+    encoding: str = "utf-8",
+    tick: Callable[[], None] = lambda: None,
+) -> list[str | None] | None:
+    """Label every row of a table: a list of labels, or a new table `out` in the same row order.
+
+    The new table has every column of the old one, and `predicted`, `confidence` and a `p_CLASS` for each class. Rows
+    whose confidence is below `abstain_below` get no label. tick: called after every piece.
+    """
+    opened = run if isinstance(run, Run) else load(run)
+    pieces = predictions(opened, source, text, encoding)
+    if out is None:
+        found: list[str | None] = []
+        for piece in pieces:
+            found += _labels(opened, piece, abstain_below)
+            tick()
+        return found
+    with TableWriter(out) as writer:
+        for piece in pieces:
+            added: dict[str, list[Any]] = {
+                "predicted": _labels(opened, piece, abstain_below),
+                "confidence": _rounded(piece.confidence),
+            }
+            added |= {f"p_{name}": _rounded(piece.probabilities[:, c]) for c, name in enumerate(opened.classes)}
+            writer.write(with_columns(piece.chunk.columns, added))
+            tick()
+    return None
+
+
+def evaluate(
+    run: Run | str | Path,
+    source: Any,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    abstain_below: float = 0.0,
+    encoding: str = "utf-8",
+    tick: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Scores on the labelled rows of a table: accuracy, macro-F1, calibration error, and the rows they are of."""
+    opened = run if isinstance(run, Run) else load(run)
+    place = {name: code for code, name in enumerate(opened.classes)}
+    name = source_name(source)
+    truth: list[int] = []
+    kept: list[np.ndarray] = []
+    rows = 0
+    for piece in predictions(opened, source, text, encoding):
+        columns = piece.chunk.columns
+        if label is None:
+            label = stored(opened, "label") if stored(opened, "label") in columns else None
+            label = label or guess_label_column(list(columns), piece.chunk, text or "")
+            if label is None:
+                raise DataError(f"{name} has no column that looks like labels; name it with --label COLUMN")
+        for row, value in enumerate(columns[find_column(label, list(columns), name)]):
+            wanted = label_of(value)
+            if wanted is None:
+                continue
+            if wanted not in place:
+                raise LabelError(
+                    f"{name}, row {piece.chunk.first + row + 1}: label {wanted!r} is not one of the model's classes"
+                    f" ({', '.join(opened.classes)}); fix the row or leave it blank"
+                )
+            truth.append(place[wanted])
+            kept.append(piece.probabilities[row])
+        rows += len(piece.chunk)
+        tick()
+    if not truth:
+        raise LabelError(f"{name}: none of the {rows} rows has a label to score against")
+    probabilities, labels = np.stack(kept), np.array(truth)
+    sure = probabilities.max(-1) >= abstain_below
+    scores: dict[str, Any] = {"rows": rows, "labeled_rows": len(labels)}
+    scores |= classification_scores(probabilities, labels)
+    scores["calibration_error"] = calibration_error(probabilities, labels)
+    if abstain_below:
+        right = probabilities.argmax(-1) == labels
+        scores["covered"] = float(sure.mean())
+        scores["accuracy_where_sure"] = float(right[sure].mean()) if sure.any() else None
+    return scores
+
+
+def predictions(run: Run, source: Any, text: str | None, encoding: str) -> Iterator[Predicted]:
+    """A table piece by piece, with what the run says of each row."""
+    name = source_name(source)
+    column = text
+    for chunk in read_chunks(source, size=512, encoding=encoding):
+        names = list(chunk.columns)
+        if column is None:  # the column it was trained on, or an obvious one
+            trained = stored(run, "text")
+            column = trained if trained in names else guess_text_column(names, chunk)
+        texts = chunk.columns[find_column(column, names, name)]
+        found = run.predict_proba([text_of(value, name, chunk.first + row) for row, value in enumerate(texts)])
+        yield Predicted(chunk, found)
+
+
+def with_columns(given: Mapping[str, list[Any]], added: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """A table with more columns, none of them in place of one that was given."""
+    columns = dict(given)
+    for name, values in added.items():
+        while name in columns:
+            name += "_by_drift"
+        columns[name] = values
+    return columns
+
+
+def stored(run: Run, name: str) -> str | None:
+    """What the run's configuration says of a column, if it has one."""
+    if run.path is None or not (run.path / CONFIG).exists():
+        return None
+    found = RunFolder(run.path).config()["data"].get(name)
+    return None if found is None else str(found)
+
+
+def _labels(run: Run, piece: Predicted, abstain_below: float) -> list[str | None]:
+    sure = piece.confidence >= abstain_below
+    return [run.classes[code] if kept else None for code, kept in zip(piece.codes, sure, strict=True)]
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [round(float(value), 6) for value in values]

@@ -1,0 +1,232 @@
+"""The page a person reads after a text run, made of what its folder holds and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from pydantic import TypeAdapter
+
+from drift.data.files import whole_file
+from drift.errors import FileError
+from drift.report import figures
+from drift.report.page import Picture, Section, Table, write_page
+from drift.runs.report_use import how_to_use, where_it_came_from
+from drift.training.run_folder import METRICS, TRACE, RunFolder
+from drift.training.trace import read_trace
+from drift.weak import Summary
+from drift.weak.diagnostics import Share, table
+
+REPORT = "report.html"
+MOST_CLASSES_DRAWN = 25
+CONFUSIONS = 5
+WARNING = "warning: "
+
+
+def write_report(run: str | Path) -> Path:
+    """Write `report.html` into the folder of a finished run, over the one that is there; returns its path."""
+    folder = RunFolder(run)
+    metrics, config = folder.read_json(METRICS), folder.config()
+    trace = folder.path / TRACE
+    entries = read_trace(trace) if trace.exists() else []
+    title = f"{folder.path.resolve().name}: {metrics['method']} on {Path(config['data']['train']).name}"
+    path = folder.path / REPORT
+    with TemporaryDirectory() as pictures, whole_file(path) as aside:
+        page = _Page(metrics, Path(pictures))
+        try:
+            sections = [
+                page.score(),
+                *page.curves(entries),
+                *page.classes(),
+                *page.calibration(),
+                *page.weak_labels(),
+                *page.game(entries),
+                *page.mistakes(),
+                *page.notes(),
+                *how_to_use(folder, metrics, config),
+                *where_it_came_from(folder),
+            ]
+        except KeyError as error:
+            raise FileError(f"{folder.path} is a run of another version of drift: it lacks {error}") from error
+        write_page(aside, title, sections)
+    return path
+
+
+def spread(scores: Sequence[Mapping[str, float]], name: str) -> str:
+    """Mean and standard deviation of a score over seeds, in percent: "74.11 ± 6.70"; of one seed, the score."""
+    values = [100 * seed[name] for seed in scores]
+    deviation = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.2f}{deviation}"
+
+
+class _Page:
+    """The sections of the page; a list where there may be nothing to say."""
+
+    def __init__(self, metrics: dict[str, Any], pictures: Path) -> None:
+        self.metrics, self.pictures = metrics, pictures
+        self.seeds = len(metrics["seeds"])
+        self.kept = metrics["seeds"].index(metrics["kept_seed"])
+        self.where = next((name for name in ("test", "dev") if name in metrics), None)
+
+    def score(self) -> Section:
+        metrics, budget = self.metrics, self.metrics["label_budget"]
+        told = [self._headline()]
+        told += [note for note in metrics["notes"] if note.startswith(WARNING)]
+        gold = (
+            f"{budget['total']:,} gold labels: {budget['train']:,} to train and {budget['dev']:,} of dev to choose by"
+        )
+        told.append(f"What it cost: {gold}. {metrics['training_rows']:,} texts were trained on, with or without label.")
+        if self.seeds > 1:
+            kept = f"Kept is seed {metrics['kept_seed']} of {self.seeds} ({metrics['kept_because']})"
+            if self.where is not None:
+                kept += f"; over all seeds it is {spread(metrics[self.where]['scores'], 'accuracy')} % of these rows"
+            told.append(f"{kept}.")
+        rows: list[list[str]] = []
+        for name, part, scores in (
+            ("dev, after the start", "dev", metrics["start_on_dev"]),
+            ("dev, at the end", "dev", metrics.get("dev", {}).get("scores")),
+            ("test, at the end", "test", metrics.get("test", {}).get("scores")),
+        ):
+            if scores:
+                measured = [spread(scores, each) for each in ("accuracy", "macro_f1")]
+                if self.seeds > 1:
+                    measured.append(f"{100 * scores[self.kept]['accuracy']:.2f}")
+                rows.append([name, f"{metrics[part]['rows']:,}", *measured])
+        headings = ["scores in %", "rows", "accuracy", "macro-F1", *(["accuracy, kept"] if self.seeds > 1 else [])]
+        caption = f"Mean ± standard deviation of {self.seeds} seeds" if self.seeds > 1 else "One seed"
+        return Section("How good it is", told, [Table(headings, rows, caption)] if rows else [])
+
+    def _headline(self) -> str:
+        if self.where is None:
+            return (
+                "Not known: there was no dev and no test set, so nothing was measured, and nothing below says how often"
+                " this classifier is right. Label some rows that it has not seen and score it with drift evaluate."
+            )
+        measured = self.metrics[self.where]
+        found = f"{100 * measured['scores'][self.kept]['accuracy']:.2f} % of {measured['rows']:,} {self.where} rows"
+        if self.where == "dev":
+            return (
+                f"The classifier is right on {found}. There was no test set: these rows also chose the step and the"
+                " seed, so other rows will likely do worse."
+            )
+        return f"The classifier is right on {found}, which were scored once, at the end."
+
+    def curves(self, entries: list[dict[str, Any]]) -> list[Section]:
+        if not entries:
+            return []
+        ends = [entry["dev"]["accuracy"] for entry in entries if "dev" in entry]
+        alt = f" Mean dev accuracy goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
+        told = f"{self.metrics['steps']:,} steps in {self.metrics['seconds']:,} seconds."
+        if ends:
+            told += " What is kept of each seed is its best step on dev, not the last."
+        picture = self._picture(figures.training_curves(entries), "curves", f"Loss and dev score by step.{alt}")
+        return [Section("Learning curves", [told], pictures=[picture])]
+
+    def classes(self) -> list[Section]:
+        if self.where is None:
+            return []
+        names, counts = self.metrics["classes"], np.array(self.metrics["confusion"])
+        right, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
+        rows = [
+            [
+                name,
+                f"{true[c]:,}",
+                str(Share(right[c], predicted[c])),
+                str(Share(right[c], true[c])),
+                f"{200 * right[c] / max(1, true[c] + predicted[c]):.1f}",
+            ]
+            for c, name in enumerate(names)
+        ]
+        tables = [Table(["class", "rows", "precision", "recall", "F1 (%)"], rows, f"On {self.where}, by true class")]
+        wrong = counts - np.diag(right)
+        pairs = [np.unravel_index(place, wrong.shape) for place in np.argsort(-wrong, axis=None)[:CONFUSIONS]]
+        swaps = [[names[t], names[p], f"{wrong[t, p]:,} of {true[t]:,}"] for t, p in pairs if wrong[t, p]]
+        if swaps:
+            tables.append(Table(["true class", "taken for", "rows"], swaps, "Where it errs most often"))
+        pictures = []
+        if len(names) <= MOST_CLASSES_DRAWN:
+            drawn = figures.confusion(counts, names)
+            caption = "Rows of each true class by predicted class, in the order of the table."
+            pictures = [self._picture(drawn, "confusion", "Confusion matrix.", caption)]
+        return [Section("Class by class", tables=tables, pictures=pictures)]
+
+    def calibration(self) -> list[Section]:
+        if self.where is None:
+            return []
+        found = self.metrics["calibration"]
+        before, after = (f"{100 * found[f'error_{when}']:.1f}" for when in ("before", "after"))
+        where = f"on {self.metrics[self.where]['rows']:,} {self.where} rows"
+        if "dev" in self.metrics:
+            told = (
+                f"Confidence and accuracy were {before} points apart (expected calibration error {where}); with a"
+                f" temperature of {found['temperature']:.2f}, found on dev, {after}."
+            )
+            if self.where == "dev":
+                told += " The same rows gave the temperature, so other rows will be somewhat further apart."
+            bins = {"as trained": found["bins_before"], "with temperature": found["bins_after"]}
+        else:
+            told = (
+                f"Confidence and accuracy are {before} points apart (expected calibration error {where}). Without a dev"
+                " set there was nothing to find a temperature with."
+            )
+            bins = {"as trained": found["bins_before"]}
+        caption = "A dot for each bin of confidence; on the diagonal, confidence is what it says."
+        picture = self._picture(figures.reliability(bins), "reliability", f"Reliability diagram. {told}", caption)
+        return [Section("Can its confidence be believed", [told], pictures=[picture])]
+
+    def weak_labels(self) -> list[Section]:
+        found = self.metrics.get("weak_labels")
+        if found is None:
+            return []
+        labeled, accuracy = Share(**found["labeled"]), Share(**found["accuracy"])
+        told = [f"Weak labels: {labeled} texts have one. They made the start, and were then thrown away."]
+        if accuracy.of:
+            told.append(f"Right: {accuracy} that also have a gold label. Nothing was chosen by this.")
+        tables = []
+        if "rules" in self.metrics:
+            summary = TypeAdapter(Summary).validate_python(self.metrics["rules"])
+            caption = f"Coverage, overlap and conflict are shares of {summary.coverage.of:,} texts"
+            tables = [Table(*table(summary), caption)]
+        return [Section("The weak labels", told, tables)]
+
+    def game(self, entries: list[dict[str, Any]]) -> list[Section]:
+        looks = [entry for entry in entries if "leader_norm" in entry]
+        if not looks:
+            return []
+        last = looks[-1]
+        told = [
+            "The student's gradient has two parts: its own (leader), and what it expects its teacher to change because"
+            " of it (interaction); conventional self-training has the first alone. When last looked at, after"
+            f" {last['step']:,} steps, they measured {last['leader_norm']:.2g} and {last['interaction_norm']:.2g}; the"
+            f" mean weight ω of a pseudo-label was {last['mean_omega']:.3f}."
+        ]
+        if "pseudo_label_accuracy" in last:
+            told.append(
+                f"Of the pseudo-labels on a fixed sample, {100 * last['pseudo_label_accuracy']:.1f} % of those with a"
+                " known gold label were right. Nothing was chosen by this."
+            )
+        sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
+        picture = self._picture(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
+        return [Section("Student and teacher", told, pictures=[picture])]
+
+    def mistakes(self) -> list[Section]:
+        found = self.metrics.get("mistakes")
+        if not found:
+            return []
+        told = [f"The {len(found)} {self.where} rows it was surest of and wrong on. Some may be labelled wrongly."]
+        told += [
+            f"{each['label']}, taken for {each['predicted']} at {100 * each['confidence']:.0f} %: {each['text']}"
+            for each in found
+        ]
+        return [Section("Some mistakes", told)]
+
+    def notes(self) -> list[Section]:
+        told = [note for note in self.metrics["notes"] if not note.startswith(WARNING)]
+        return [Section("Notes", told)] if told else []
+
+    def _picture(self, figure: Figure, name: str, alt: str, caption: str = "") -> Picture:
+        path = self.pictures / f"{name}.png"  # alone: drawing takes time, and nobody would see another format
+        figure.savefig(path, dpi=160)
+        return Picture(path, alt, caption)

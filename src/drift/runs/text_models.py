@@ -1,0 +1,146 @@
+"""The student of a text run for each kind of model, and the trained classifier that comes of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from drift.data.tokenized import TokenizedTexts, tokenize
+from drift.data.word_tokens import WordTokenizer
+from drift.data.word_vectors import read_vectors, vectors_for
+from drift.models.embedding import Progress, _check_length, embed
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.stacked import Stacked
+from drift.models.text_model import TextModel, linear_head
+from drift.models.textcnn import TextCNN
+from drift.runs.config import ModelSettings
+from drift.tasks.examples import Examples, Vectors
+from drift.training.seeding import seeded
+
+if TYPE_CHECKING:
+    import datasets
+
+SMALLEST_SCALE = 1e-6
+RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of word vectors where none are given; Kim (2014)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A student, how texts become its examples, and how a trained one becomes a classifier.
+
+    finished: from the trained student, and the place of a seed in it if several are stacked.
+    """
+
+    student: nn.Module
+    examples: Callable[["datasets.Dataset"], Examples]
+    finished: Callable[[nn.Module, int], TextModel]
+    notes: list[str]
+
+
+def prepare(
+    kind: str,
+    settings: ModelSettings,
+    texts: "datasets.Dataset",
+    classes: list[str],
+    *,
+    seeds: Sequence[int],
+    progress: Progress | None = None,
+) -> Prepared:
+    """kind: frozen, finetuned or textcnn. texts: to train on, for vocabulary and scaling. seeds: one a student."""
+    make = {"frozen": _frozen, "finetuned": _finetuned, "textcnn": _textcnn}[kind]
+    return make(settings, texts, classes, seeds, progress)
+
+
+def _frozen(
+    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> Prepared:
+    def vectors(texts: Any) -> np.ndarray:
+        return embed(
+            texts["text"], settings.name, max_length=settings.max_length, pool=settings.pool, progress=progress
+        )
+
+    encoder, tokenizer = load_encoder(settings.name)
+    x = vectors(texts)
+    mean = x.mean(0, dtype=np.float64).astype(np.float32)
+    scale = x.std(0, dtype=np.float64).astype(np.float32)
+    scale[scale < SMALLEST_SCALE] = 1  # a feature that never varies says nothing, and must not blow up on a new text
+
+    def examples(texts: Any) -> Vectors:
+        return Vectors(torch.from_numpy((vectors(texts) - mean) / scale))
+
+    def finished(student: nn.Module, place: int) -> TextModel:
+        trained = student.trial(place) if isinstance(student, Stacked) else student
+        module = FrozenClassifier(
+            encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=settings.pool
+        )
+        return TextModel(module, tokenizer, classes, "frozen", settings.max_length)
+
+    notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)
+    return Prepared(Stacked([linear_head(x.shape[1], len(classes)) for _ in seeds]), examples, finished, notes)
+
+
+def _finetuned(
+    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> Prepared:
+    (seed,) = seeds
+    module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
+    _check_length(settings.max_length, settings.name, module, tokenizer)
+    return _tokens(module, tokenizer, classes, "finetuned", settings, progress, [])
+
+
+def _textcnn(
+    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> Prepared:
+    (seed,) = seeds
+    tokenizer = WordTokenizer.from_texts(texts["text"], min_count=settings.min_count)
+    if settings.vectors is None:
+        generator = np.random.default_rng(seed)
+        matrix = generator.uniform(-RANDOM_RANGE, RANDOM_RANGE, (len(tokenizer), RANDOM_WIDTH)).astype(np.float32)
+        notes = ["textcnn starts from random word vectors; give model.vectors for better ones"]
+    else:
+        found = vectors_for(tokenizer.words, read_vectors(settings.vectors, set(tokenizer.words)), seed=seed)
+        matrix = found.matrix
+        notes = [f"{100 * found.known.mean():.1f} % of {len(tokenizer):,} words have a vector"]
+    with seeded(seed):
+        module = TextCNN(
+            torch.from_numpy(matrix),
+            len(classes),
+            settings.windows,
+            settings.maps,
+            0.5 if settings.dropout is None else settings.dropout,
+            settings.train_vectors,
+        )
+    return _tokens(module, tokenizer, classes, "textcnn", settings, progress, notes)
+
+
+def _tokens(
+    module: nn.Module,
+    tokenizer: Any,
+    classes: list[str],
+    kind: str,
+    settings: ModelSettings,
+    progress: Progress | None,
+    notes: list[str],
+) -> Prepared:
+    def examples(texts: Any) -> Examples:
+        found = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
+        notes.extend(note for note in _truncation(found, settings) if note not in notes)  # dev is asked for twice
+        return found
+
+    def finished(student: nn.Module, place: int) -> TextModel:
+        return TextModel(student, tokenizer, classes, kind, settings.max_length)
+
+    return Prepared(module, examples, finished, notes)
+
+
+def _truncation(found: TokenizedTexts, settings: ModelSettings) -> list[str]:
+    """A note where texts are longer than what is read of them."""
+    if not found.truncated:
+        return []
+    return [
+        f"{found.truncated:,} of {len(found):,} texts were cut to {settings.max_length} tokens;"
+        " model.max_length says how many are read"
+    ]

@@ -1,0 +1,246 @@
+"""`drift fit`, `predict`, `evaluate`, `label` and `methods` as people run them: results, mistakes, and Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import drift
+from drift.cli.main import run
+from drift.methods import METHODS
+from tests.runs.small import STEPS, metrics_of, same_weights, small_encoder, small_fit, small_table, write_csv
+
+pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
+pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
+
+SCRIPT = Path(sys.executable).with_name("drift")
+RULES = """\
+classes: [money, sport]
+rules:
+  - {name: games, label: sport, has: [team, goal, coach, win]}
+  - {name: banks, label: money, has: [bank, stock, fund, trade]}
+"""
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return small_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, encoder: str) -> Path:
+    base = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRIFT_CACHE", str(base / "cache"))
+        small_fit(write_csv(base / "t.csv", small_table(24, labeled=8)), encoder, out=base / "run", label="topic")
+    return base / "run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a table each to train, choose and test on, and with rules."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    write_csv(tmp_path / "train.csv", small_table(24, labeled=8))
+    write_csv(tmp_path / "full.csv", small_table(24))
+    write_csv(tmp_path / "dev.csv", small_table(8, seed=1))
+    write_csv(tmp_path / "test.csv", small_table(10, seed=2))
+    (tmp_path / "rules.yaml").write_text(RULES)
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
+    """The command in this process: exit code, output and errors."""
+
+    def drift_command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["drift", *arguments])
+        with pytest.raises(SystemExit) as end:
+            run()
+        return end.value.code or 0, *capfd.readouterr()
+
+    return drift_command
+
+
+def quick(encoder: str, **training: object) -> list[str]:
+    """Options of `drift fit` that make what `small_fit` makes."""
+    steps = {**STEPS, **training}
+    settings = [*(f"training.{name}={json.dumps(value)}" for name, value in steps.items()), "model.max_length=32"]
+    chosen = [part for setting in settings for part in ("--set", setting)]
+    return ["--model", encoder, "--seeds", "2", "--quiet", "--no-onnx", *chosen]
+
+
+def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> None:
+    code, out, err = call(
+        "fit", "train.csv", "--dev", "dev.csv", "--test", "test.csv", *quick(encoder), "-o", "runs/one"
+    )
+    assert (code, err) == (0, "")
+    for words in ("drift on 24 texts", "± ", "Label budget: 16 gold labels (8 to train, 8 dev)", "Run: runs/one"):
+        assert words in out
+    twin = small_fit("train.csv", encoder, dev="dev.csv", test="test.csv", out="runs/two")
+    assert same_weights(twin, drift.load("runs/one"))
+    configs = [(folder / "runs" / name / "config.yaml").read_text() for name in ("one", "two")]
+    assert configs[0] == configs[1]
+
+    assert call("predict", "runs/one", "test.csv", "-o", "out.jsonl") == (0, "Written: out.jsonl\n", "")
+    written = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    assert [row["predicted"] for row in written] == drift.predict("runs/one", "test.csv")
+
+    code, out, err = call("evaluate", "runs/one", "test.csv", "--abstain-below", "0.9")
+    scores = drift.evaluate("runs/one", "test.csv", abstain_below=0.9)
+    assert (code, err) == (0, "")
+    assert out.startswith("10 of 10 rows have a label\n")
+    assert f"accuracy             {100 * scores['accuracy']:.2f} %" in out
+    assert f"covered              {100 * scores['covered']:.2f} %" in out
+    kept = metrics_of(folder / "runs/one")
+    place = kept["seeds"].index(kept["kept_seed"])
+    assert kept["test"]["scores"][place]["accuracy"] == pytest.approx(scores["accuracy"])
+
+
+def test_from_rules_and_no_label_at_all(folder: Path, call: Call, encoder: str) -> None:
+    assert call("label", "full.csv", "--rules", "rules.yaml", "-o", "weak.csv")[0] == 0
+    code, out, _ = call("fit", "weak.csv", "--weak", "weak", *quick(encoder), "-o", "column")
+    assert code == 0
+    assert "Label budget: 0 gold labels" in out
+    assert call("fit", "full.csv", "--rules", "rules.yaml", *quick(encoder), "-o", "rules")[0] == 0
+    assert same_weights(drift.load("column"), drift.load("rules"))
+
+
+def test_methods_are_listed_a_line_each(call: Call) -> None:
+    code, out, _ = call("methods")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == list(METHODS)
+
+
+def test_a_dry_run_writes_nothing(folder: Path, call: Call, encoder: str) -> None:
+    before = sorted(folder.rglob("*"))
+    code, out, err = call("fit", "train.csv", *quick(encoder), "--dry-run", "-o", "run")
+    assert (code, err) == (0, "")
+    assert "4 steps to find the start" in out
+    assert sorted(folder.rglob("*")) == before
+
+
+MISTAKES = {
+    "no file": (["none.csv"], "none.csv is not there"),
+    "no table": ([], "no table was given"),
+    "no column": (["train.csv", "--text", "bdy"], "train.csv has no column 'bdy'; did you mean 'body'?"),
+    "one column for two": (["train.csv", "--text", "body", "--label", "body"], "each must be a column of its own"),
+    "empty": (["empty.csv"], "empty.csv is empty"),
+    "a line too long": (["broken.csv"], "broken.csv:3: 4 fields, the header has 3"),
+    "another encoding": (["latin.csv"], "latin.csv:2: byte 0xe9 is not utf-8"),
+    "no format": (["train.xlsx"], "train.xlsx"),
+    "a class of dev alone": (["train.csv", "--dev", "other.csv"], "other.csv, row 1: label 'weather' is not among"),
+    "one class": (["one.csv", "--label", "topic"], "every label is 'money'"),
+    "several labels a row": (["several.csv"], "column 'topic' holds several labels a row, such as 'money|sport'"),
+    "too many a class": (["full.csv", "--labels-per-class", "13"], "class 'money' has 12 labelled rows"),
+    "a rule's class": (["full.csv", "--rules", "class.yaml"], "did you mean 'sport'?"),
+    "a rule's pattern": (["full.csv", "--rules", "pattern.yaml"], "cannot read the pattern '(['"),
+    "no rules": (["full.csv", "--rules", "none.yaml"], "none.yaml cannot be read"),
+    "method": (["train.csv", "--method", "drfit"], "did you mean 'drift'?"),
+    "setting": (["train.csv", "--set", "training.stps=3"], "there is no 'training.stps'; did you mean 'steps'?"),
+    "setting of the method": (["train.csv", "--set", "method.alhpa=3"], "did you mean 'alpha'?"),
+    "group": (["train.csv", "--set", "model=textcnn"], "is not a group of settings"),
+    "preset": (["train.csv", "--preset", "agnew"], "did you mean 'agnews'?"),
+    "profile": (["train.csv", "--profile", "papr"], "did you mean 'paper'?"),
+    "no value": (["train.csv", "--set", "training.steps"], "write key=value"),
+    "no configuration": (["train.csv", "--config", "none.yaml"], "none.yaml cannot be read"),
+    "no model": (["train.csv", "--model", "./nothing"], "./nothing is not a model folder"),
+    "in use": (["train.csv", "-o", "used"], "used is not empty; give another folder"),
+    "a file": (["train.csv", "-o", "train.csv"], "'train.csv' is a file"),
+    "no run": (["--resume", "-o", "used"], "used is not a run's folder"),
+    "no run for the table": (["train.csv", "--resume", "-o", "none"], "none holds no run to resume"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
+    folder: Path, call: Call, encoder: str, mistake: str
+) -> None:
+    (folder / "empty.csv").touch()
+    (folder / "broken.csv").write_text("id,body,topic\n1,a b,x\n2,a,b,y\n")
+    (folder / "latin.csv").write_bytes("body,topic\ncafé,money\n".encode("cp1252"))
+    (folder / "train.xlsx").touch()
+    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "sport"]})
+    write_csv(folder / "one.csv", {**small_table(9), "topic": ["money"] * 9})
+    write_csv(folder / "several.csv", {**small_table(12), "topic": ["money", "sport", "money|sport"] * 4})
+    (folder / "class.yaml").write_text(RULES.replace("label: sport", "label: sprot"))
+    (folder / "pattern.yaml").write_text(RULES.replace("has: [bank, stock, fund, trade]", "matches: '(['"))
+    (folder / "used").mkdir()
+    (folder / "used/mine").write_text("mine")
+    before = sorted(folder.rglob("*"))
+    arguments, message = MISTAKES[mistake]
+    code, out, err = call("fit", *quick(encoder), "-o", "run", *arguments)
+    assert (code, out) == (2, "")
+    assert sum(message in line for line in err.splitlines()) == 1
+    if "Usage" not in err:  # how the parser of options tells of a fault
+        assert len(err.splitlines()) == 1
+        assert err.startswith("drift: ")
+    assert "Traceback" not in err
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "none", "test.csv", "-o", "out.csv"], "is none a finished run?"),
+        (["predict", "RUN", "none.csv", "-o", "out.csv"], "none.csv is not there"),
+        (["predict", "RUN", "test.csv", "-o", "out.xlsx"], "out.xlsx"),
+        (["predict", "RUN", "test.csv", "-o", "out.csv", "--text", "bdy"], "did you mean 'body'?"),
+        (["predict", "RUN", "latin.csv", "-o", "out.csv"], "latin.csv:2: byte 0xe9 is not utf-8"),
+        (["predict", "RUN", "late.csv", "-o", "out.csv"], "late.csv:602: 4 fields"),
+        (["evaluate", "RUN", "test.csv", "--label", "topics"], "did you mean 'topic'?"),
+        (["evaluate", "RUN", "other.csv"], "other.csv, row 1: label 'weather' is not one of the model's classes"),
+        (["label", "test.csv", "--rules", "none.yaml"], "none.yaml cannot be read"),
+    ],
+)
+def test_a_mistake_in_the_other_verbs(
+    folder: Path, call: Call, trained: Path, arguments: list[str], message: str
+) -> None:
+    (folder / "latin.csv").write_bytes("body,topic\ncafé,money\n".encode("cp1252"))
+    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "sport"]})
+    with Path(write_csv(folder / "late.csv", small_table(600))).open("a") as file:
+        file.write("1,2,3,4\n")
+    before = sorted(folder.rglob("*"))
+    code, out, err = call(*(str(trained) if part == "RUN" else part for part in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_another_encoding_is_read_where_it_is_named(folder: Path, call: Call, trained: Path) -> None:
+    (folder / "latin.csv").write_bytes("body,topic\ncafé team,money\n".encode("cp1252"))
+    assert call("predict", str(trained), "latin.csv", "-o", "out.csv", "--encoding", "cp1252")[0] == 0
+    assert "café team" in (folder / "out.csv").read_text(encoding="utf-8")
+
+
+def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call, encoder: str) -> None:
+    options = quick(encoder, steps=1500, trace_every=50, checkpoint_every=500)
+    process = subprocess.Popen(
+        [str(SCRIPT), "fit", "train.csv", *options, "-o", "run"], stderr=subprocess.PIPE, text=True, cwd=folder
+    )
+    trace = folder / "run/trace.jsonl"
+    while process.poll() is None and not (trace.exists() and "self_trained" in trace.read_text()):
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+    assert "go on with --resume -o run" in err
+    assert len(err.splitlines()) == 1
+    assert not (folder / "run/model").exists()
+    assert call("predict", "run", "test.csv", "-o", "out.csv")[0] == 2
+
+    assert call("fit", "--resume", "-o", "run", "--quiet", "--no-onnx")[0] == 0
+    assert call("fit", "train.csv", *options, "-o", "straight")[0] == 0
+    stopped, straight = drift.load("run"), drift.load("straight")
+    assert same_weights(stopped, straight)
+    np.testing.assert_array_equal(stopped.predict_proba(["team"]), straight.predict_proba(["team"]))

@@ -1,0 +1,166 @@
+"""A run's configuration: later layers win, every fault is one line with the nearest name, and it can be given back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from drift.errors import ConfigError, FileError
+from drift.methods import METHODS
+from drift.presets import PROFILES
+from drift.runs.config import RunConfig, merge, read_assignments, read_config, resolve
+
+KINDS = ("frozen", "finetuned", "textcnn")
+
+
+def resolved(*layers: dict[str, Any], kind: str = "frozen", **options: Any) -> RunConfig:
+    options = {"weak": False, "preset_name": None, "profile": "laptop", **options}
+    return resolve(kind=kind, layers=layers, **options)
+
+
+def test_later_layers_win_and_leave_the_rest() -> None:
+    config = resolved({"training": {"steps": 7, "seed": 3}}, {"training": {"steps": 8}}, {"method": {"tau": 0.3}})
+    assert (config.training.steps, config.training.seed) == (8, 3)
+    assert config.method["tau"] == 0.3
+    assert config.method["alpha"] == resolved().method["alpha"]
+
+
+def test_merge_changes_neither() -> None:
+    below, above = {"a": {"x": 1}, "b": 2}, {"a": {"y": 3}}
+    assert merge(below, above) == {"a": {"x": 1, "y": 3}, "b": 2}
+    assert (below, above) == ({"a": {"x": 1}, "b": 2}, {"a": {"y": 3}})
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_method_takes_the_defaults_it_knows(name: str, kind: str) -> None:
+    config = resolved({"method": {"name": name}}, kind=kind)
+    assert config.method_name == name
+    assert set(config.method) == {"name", *METHODS[name].settings_type.model_fields}
+    assert type(config.method_settings()) is METHODS[name].settings_type
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    ("dataset", "kind", "weak"),
+    [
+        ("agnews", "frozen", True),
+        ("agnews", "finetuned", False),
+        ("agnews", "textcnn", False),
+        ("imdb", "finetuned", True),
+        ("yelp", "frozen", True),
+        ("amazon", "frozen", False),
+    ],
+)
+def test_presets_of_texts_resolve(dataset: str, kind: str, weak: bool, profile: str) -> None:
+    config = resolved({"training": {"steps": 9}}, kind=kind, weak=weak, preset_name=dataset, profile=profile)
+    assert config.training.steps == 9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_resolved_resolves_to_itself_whatever_the_machine(kind: str) -> None:
+    """The kind of model is written down: where it was chosen, another machine or profile would choose another."""
+    config = resolved({"model": {"name": "textcnn"}} if kind == "textcnn" else {}, kind=kind)
+    assert config.model.frozen is (kind == "frozen")
+    back = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
+    assert RunConfig.read(back) == config
+    assert resolved(back, kind=kind) == config
+
+
+def test_another_method_leaves_the_settings_of_the_first_behind() -> None:
+    given_back = resolved().model_dump(mode="json")
+    assert resolved(given_back, {"method": {"name": "supervised"}}).method == {"name": "supervised"}
+    with pytest.raises(ConfigError, match="alpha"):  # but what was given to this one must be known to it
+        resolved(given_back, {"method": {"name": "supervised", "alpha": 0.5}})
+    with pytest.raises(ConfigError, match="alpha"):
+        resolved({"method": {"alpha": 0.5}}, {"method": {"name": "supervised"}})
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"method": {"name": "drfit"}}, "there is no method 'drfit'; did you mean 'drift'?"),
+        ({"method": {"alhpa": 0.5}}, "there is no 'alhpa'; did you mean 'alpha'?"),
+        ({"trainin": {"steps": 5}}, "there is no 'trainin'; did you mean 'training'?"),
+        ({"training": {"stps": 5}}, "there is no 'training.stps'; did you mean 'steps'?"),
+        ({"training": {"steps": -1}}, "training.steps=-1"),
+        ({"training": {"steps": "many"}}, "training.steps='many'"),
+        ({"model": {"windows": []}}, "model.windows=[]"),
+        ({"model": {"windows": [3, 0]}}, "model.windows.1=0"),
+        ({"model": {"dropout": 1.0}}, "model.dropout=1.0"),
+        ({"data": {"labels_per_class": 0}}, "data.labels_per_class=0"),
+        ({"method": "drift"}, "'drift' is not a group of settings; write group.name=value"),
+        ({"training": None}, "None is not a group of settings"),
+        ({1: 2}, "keys should be strings"),
+    ],
+)
+def test_a_fault_is_one_line(layer: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        resolved({}, layer)
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(ConfigError, match=r"steps=-1.*tau|tau.*steps=-1"):
+        resolved({"training": {"steps": -1}, "method": {"tau": 0}})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"preset_name": "agnew"}, "did you mean 'agnews'?"),
+        ({"profile": "lapto"}, "there is no profile 'lapto'; did you mean 'laptop'?"),
+        ({"preset_name": "amazon", "weak": True}, "is not a setting of amazon"),
+    ],
+)
+def test_unknown_presets_and_profiles(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        resolved(**options)
+    assert message in str(error.value)
+
+
+def test_assignments_are_nested_and_read_as_yaml() -> None:
+    found = read_assignments(
+        [
+            "training.steps=300",
+            "training.learning_rate=1e-5",
+            "method.prior=[0.2, 0.8]",
+            "method.class_mass=false",
+            "data.text=a=b",
+            "data.label=x: [",
+            "seeds=4",
+            "training.steps=5",
+        ]
+    )
+    assert found == {
+        "training": {"steps": 5, "learning_rate": 1e-5},
+        "method": {"prior": [0.2, 0.8], "class_mass": False},
+        "data": {"text": "a=b", "label": "x: ["},
+        "seeds": 4,
+    }
+
+
+@pytest.mark.parametrize("assignment", ["training.steps", "=3", ""])
+def test_an_assignment_needs_a_key_and_a_value(assignment: str) -> None:
+    with pytest.raises(ConfigError, match=r"write key=value, such as training\.steps=300"):
+        read_assignments([assignment])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"a: [\n", "is not YAML"), (b"- a\n", "holds list"), (b"a: \xff\n", "is not YAML")]
+)
+def test_a_file_that_is_no_configuration(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "c.yaml").write_bytes(content)
+    with pytest.raises(ConfigError) as error:
+        read_config(tmp_path / "c.yaml")
+    assert f"{tmp_path / 'c.yaml'} {message}" in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot be read"):
+        read_config(tmp_path / "none.yaml")
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    assert read_config(tmp_path / "empty.yaml") == {}

@@ -1,0 +1,173 @@
+"""Predicting and scoring tables: every row and column is kept, in pieces as in one, and scores are scikit-learn's."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, f1_score
+
+import drift
+from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
+from drift.runs.result import Run
+from tests.runs.small import small_encoder, small_fit, small_table, write_csv
+
+pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
+datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
+pandas = pytest.importorskip("pandas")
+
+ROWS = 1100  # more than two pieces
+ADDED = ["predicted", "confidence", "p_money", "p_sport"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run that learned a little, so that it is right here and wrong there."""
+    base = tmp_path_factory.mktemp("predict")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRIFT_CACHE", str(base / "cache"))
+        train = write_csv(base / "train.csv", small_table(24, labeled=6))
+        dev = pandas.DataFrame(small_table(8, seed=1))
+        small_fit(train, small_encoder(base / "encoder"), dev=dev, out=base / "run", text="body", label="topic")
+    return base / "run"
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    return drift.load(folder)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def test_every_row_and_column_is_kept_in_order(run: Run, folder: Path, tmp_path: Path) -> None:
+    table = small_table(ROWS, seed=3)
+    table["body"][700] = ""
+    path = write_csv(tmp_path / "new.csv", table)
+    pieces: list[None] = []
+    assert drift.predict(folder, path, tmp_path / "out.csv", tick=lambda: pieces.append(None)) is None
+    found = rows(tmp_path / "out.csv")
+    assert len(pieces) == 3
+    assert list(found[0]) == ["id", "body", "topic", *ADDED]
+    for name in table:
+        assert [row[name] for row in found] == table[name]
+    expected = run.predict_proba(table["body"])
+    np.testing.assert_allclose([[float(row[name]) for name in ADDED[2:]] for row in found], expected, atol=1e-5)
+    assert [row["predicted"] for row in found] == run.predict(table["body"])
+    assert all(row["confidence"] == row[f"p_{row['predicted']}"] for row in found)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv.gz", "jsonl.gz", "parquet"])
+def test_every_form_holds_the_same_predictions(run: Run, tmp_path: Path, form: str) -> None:
+    table = small_table(20, seed=3)
+    drift.predict(run, pandas.DataFrame(table), tmp_path / f"out.{form}")
+    labels = drift.predict(run, tmp_path / f"out.{form}")
+    assert labels == run.predict(table["body"]) == drift.predict(run, datasets.Dataset.from_dict(table))
+
+
+def test_rows_below_the_threshold_get_no_label(run: Run, tmp_path: Path) -> None:
+    table = small_table(60, seed=3)
+    confidence = run.predict_proba(table["body"]).max(1)
+    threshold = float(np.median(confidence))
+    found = drift.predict(run, pandas.DataFrame(table), abstain_below=threshold)
+    assert found == [
+        label if sure else None for label, sure in zip(run.predict(table["body"]), confidence >= threshold, strict=True)
+    ]
+    assert 0 < sum(label is None for label in found) < 60
+    drift.predict(run, pandas.DataFrame(table), tmp_path / "out.csv", abstain_below=threshold)
+    assert [row["predicted"] or None for row in rows(tmp_path / "out.csv")] == found
+    assert all(float(row["confidence"]) > 0 for row in rows(tmp_path / "out.csv"))
+
+
+def test_columns_of_the_table_are_never_written_over(run: Run, tmp_path: Path) -> None:
+    path = Path(write_csv(tmp_path / "0.csv", small_table(6, seed=3)))
+    for number in (1, 2, 3):
+        drift.predict(run, path, tmp_path / f"{number}.csv")
+        path = tmp_path / f"{number}.csv"
+    names = list(rows(path)[0])
+    assert len(names) == 3 + 3 * len(ADDED)
+    assert names[-4:] == [f"{name}_by_drift_by_drift" for name in ADDED]
+
+
+def test_the_source_may_be_the_target(run: Run, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", small_table(600, seed=3))
+    drift.predict(run, path, path)
+    assert [row["predicted"] for row in rows(Path(path))] == run.predict(small_table(600, seed=3)["body"])
+
+
+def test_scores_are_scikit_learns(run: Run, tmp_path: Path) -> None:
+    table = small_table(ROWS, seed=3)
+    table["topic"] = [topic if row % 10 else "" for row, topic in enumerate(table["topic"])]
+    table["topic"][1:40:4] = ["money"] * 10
+    found = drift.evaluate(run, write_csv(tmp_path / "t.csv", table), abstain_below=0.6)
+    known = [row for row, topic in enumerate(table["topic"]) if topic]
+    truth, guess = [table["topic"][row] for row in known], run.predict([table["body"][row] for row in known])
+    assert (found["rows"], found["labeled_rows"]) == (ROWS, len(known))
+    assert found["accuracy"] == pytest.approx(accuracy_score(truth, guess))
+    assert found["macro_f1"] == pytest.approx(f1_score(truth, guess, average="macro"))
+    sure = run.predict_proba(table["body"]).max(1)[known] >= 0.6
+    assert found["covered"] == pytest.approx(sure.mean())
+    if sure.any():
+        assert found["accuracy_where_sure"] == pytest.approx((np.array(truth) == np.array(guess))[sure].mean())
+    assert "covered" not in drift.evaluate(run, tmp_path / "t.csv")
+
+
+def test_where_nothing_is_sure_there_is_no_accuracy(run: Run) -> None:
+    found = drift.evaluate(run, pandas.DataFrame(small_table(6)), abstain_below=1.0)
+    assert (found["covered"], found["accuracy_where_sure"]) == (0, None)
+
+
+def test_columns_are_those_of_training_unless_told(run: Run, tmp_path: Path) -> None:
+    table = small_table(6, seed=3)
+    decoy = {"text": ["something else entirely"] * 6, "label": ["x"] * 6, **table}
+    assert drift.predict(run, pandas.DataFrame(decoy)) == run.predict(table["body"])
+    assert drift.evaluate(run, pandas.DataFrame(decoy))["labeled_rows"] == 6
+    renamed = pandas.DataFrame({"review": table["body"], "stars": table["topic"]})
+    assert drift.predict(run, renamed) == run.predict(table["body"])
+    assert drift.predict(run, pandas.DataFrame(decoy), text="text") == run.predict(decoy["text"])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (
+            {"body": ["a"], "topic": ["weather"]},
+            {},
+            "row 1: label 'weather' is not one of the model's classes (money, sp",
+        ),
+        ({"body": ["a"], "topic": [None]}, {}, "none of the 1 rows has a label to score against"),
+        ({"body": ["a"]}, {}, "no column that looks like labels; name it with --label"),
+        ({"body": ["a"], "topic": ["money"]}, {"label": "topics"}, "has no column 'topics'; did you mean 'topic'?"),
+        ({"body": ["a"], "topic": ["money"]}, {"text": "bdy"}, "has no column 'bdy'; did you mean 'body'?"),
+        ({"body": ["a", 7], "topic": ["money"] * 2}, {}, "row 2: the text is 7, not a string"),
+    ],
+)
+def test_tables_that_do_not_fit_are_one_line(
+    run: Run, table: dict[str, list[Any]], options: dict[str, str], message: str
+) -> None:
+    with pytest.raises((ConfigError, DataError, LabelError)) as error:
+        drift.evaluate(run, pandas.DataFrame(table), **options)
+    assert message in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_fault_leaves_no_table_behind(run: Run, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"body": [*small_table(600)["body"], 7]})
+    with pytest.raises(DataError, match="row 601"):
+        drift.predict(run, frame, tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(FileError, match="finished run"):
+            drift.load(folder)
+    (tmp_path / "metrics.json").write_text("[]")
+    with pytest.raises(FileError, match="not what a run writes"):
+        drift.load(tmp_path)
+    (tmp_path / "metrics.json").write_text("{}")
+    with pytest.raises(DriftError, match="cannot be opened as a trained model"):
+        drift.load(tmp_path)

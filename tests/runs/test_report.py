@@ -1,0 +1,237 @@
+"""The page of a run says what was measured, first and in full, and nothing that was not."""
+
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from sklearn.metrics import precision_recall_fscore_support
+from typer.testing import CliRunner
+
+from drift.cli.report import report
+from drift.errors import FileError
+from drift.runs.config import RunConfig
+from drift.runs.report import spread, write_report
+from drift.training.run_folder import RunFolder
+from tests.report.test_page import HOSTILE, Reader
+
+SCORES = [{"accuracy": 0.5, "macro_f1": 0.4}, {"accuracy": 0.7, "macro_f1": 0.6}]
+BINS = [{"rows": 5, "confidence": 0.6, "accuracy": 0.4}]
+TRACE = [
+    {"phase": "start", "step": 5, "loss": 1.0},
+    {"phase": "game", "step": 0, "dev": {"accuracy": 0.5, "macro_f1": 0.4}},
+    {
+        "phase": "game",
+        "step": 5,
+        "loss": 0.5,
+        "leader_norm": 0.25,
+        "interaction_norm": 0.125,
+        "angle": 90.0,
+        "mean_omega": 0.75,
+        "flips": 1,
+        "probe_size": 64,
+        "pseudo_label_accuracy": 0.625,
+    },
+]
+
+
+def metrics(*measured: str, classes: tuple[str, str] = ("bad", "good"), **more: Any) -> dict[str, Any]:
+    """What `metrics.json` holds where dev, test, both or nothing was measured."""
+    found: dict[str, Any] = {
+        "method": "drift",
+        "model": "default",
+        "kind": "frozen",
+        "classes": list(classes),
+        "weak": False,
+        "label_budget": {"train": 8, "dev": 5 * ("dev" in measured), "total": 8 + 5 * ("dev" in measured)},
+        "training_rows": 1234,
+        "seeds": [0, 1],
+        "kept_seed": 1,
+        "kept_because": "best on dev",
+        "steps": 10,
+        "seconds": 1.5,
+        "start_on_dev": SCORES if "dev" in measured else None,
+        "best_steps": [5, 5] if "dev" in measured else None,
+        "notes": [],
+    }
+    found |= {name: {"rows": 10, "scores": SCORES} for name in measured}
+    if measured:
+        found |= {
+            "confusion": [[3, 1], [2, 4]],
+            "mistakes": [{"text": "a wrong one", "label": classes[0], "predicted": classes[1], "confidence": 0.9}],
+            "calibration": {
+                "temperature": 2.0,
+                "error_before": 0.25,
+                "error_after": 0.125,
+                "bins_before": BINS,
+                "bins_after": BINS,
+            },
+        }
+    return found | more
+
+
+def page(folder: Path, found: dict[str, Any], trace: Sequence[dict[str, Any]] = ()) -> Reader:
+    if not folder.exists():
+        run = RunFolder(folder)
+        run.begin(RunConfig.read({"data": {"train": "some/train.csv"}}).model_dump(mode="json"))
+        run.write("trace.jsonl", "".join(json.dumps(entry) + "\n" for entry in trace))
+        run.write_json("metrics.json", found)
+    return Reader(write_report(folder).read_text(encoding="utf-8"))
+
+
+def test_the_score_comes_first_with_rows_spread_budget_and_the_head_that_is_kept(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", metrics("dev", "test"))
+    assert found.texts["h1"] == ["run: drift on train.csv"]
+    assert found.texts["h2"][0] == "How good it is"
+    headline, cost, kept = found.texts["p"][:3]
+    assert "70.00 % of 10 test rows" in headline  # that of the kept seed
+    assert "13 gold labels: 8 to train and 5 of dev" in cost
+    assert "seed 1 of 2 (best on dev)" in kept
+    assert "60.00 ± 14.14 %" in kept
+    assert found.texts["td"][:4] == ["10", "60.00 ± 14.14", "50.00 ± 14.14", "70.00"]
+
+
+def test_what_was_not_measured_is_said_first(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", metrics())
+    assert found.texts["p"][0].startswith("Not known: there was no dev and no test set")
+    assert not {"Class by class", "Can its confidence be believed", "Some mistakes"} & set(found.texts["h2"])
+
+
+def test_dev_alone_is_said_to_be_too_good(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", metrics("dev"))
+    assert "70.00 % of 10 dev rows" in found.texts["p"][0]
+    assert "no test set: these rows also chose" in found.texts["p"][0]
+    assert any("The same rows gave the temperature" in paragraph for paragraph in found.texts["p"])
+
+
+def test_test_alone_has_no_temperature_to_tell_of(tmp_path: Path) -> None:
+    paragraphs = " ".join(page(tmp_path / "run", metrics("test")).texts["p"])
+    assert "Without a dev set there was nothing to find a temperature with" in paragraphs
+    assert "25.0 points apart (expected calibration error on 10 test rows)" in paragraphs
+
+
+def test_class_by_class_is_what_scikit_learn_says(tmp_path: Path) -> None:
+    true, predicted = [0] * 4 + [1] * 6, [0] * 3 + [1] + [0] * 2 + [1] * 4
+    cells = page(tmp_path / "run", metrics("test")).texts["td"]
+    found = precision_recall_fscore_support(true, predicted)
+    first = cells.index("4")
+    for c, (precision, recall, f1, rows) in enumerate(zip(*found, strict=True)):
+        count, *shares, harmonic = cells[first + 4 * c : first + 4 * c + 4]
+        assert int(count) == rows
+        assert [share.split("%")[0] for share in shares] == [f"{100 * precision:.1f}", f"{100 * recall:.1f}"]
+        assert harmonic == f"{100 * f1:.1f}"
+    assert "2 of 6" in cells  # good taken for bad
+
+
+def test_a_class_nobody_has_and_nobody_predicts_is_no_fault(tmp_path: Path) -> None:
+    assert "-" in page(tmp_path / "run", metrics("test", confusion=[[10, 0], [0, 0]])).texts["td"]
+
+
+def test_warnings_stand_beside_the_score_and_notes_below(tmp_path: Path) -> None:
+    notes = ["columns taken: text", "warning: 3 training rows are in test too"]
+    found = page(tmp_path / "run", metrics("test", notes=notes))
+    assert found.texts["p"][1] == notes[1]
+    assert found.texts["p"].count("columns taken: text") == 1
+
+
+def test_the_game_and_its_pseudo_labels(tmp_path: Path) -> None:
+    paragraphs = " ".join(page(tmp_path / "run", metrics("test"), TRACE).texts["p"])
+    assert "0.25 and 0.12" in paragraphs
+    assert "62.5 % of those with a known gold label were right" in paragraphs
+    plain = [{key: value for key, value in entry.items() if "norm" not in key} for entry in TRACE]
+    assert "Student and teacher" not in page(tmp_path / "plain", metrics("test"), plain).texts["h2"]
+
+
+def test_rules_come_with_denominators(tmp_path: Path) -> None:
+    def share(count: int, of: int) -> dict[str, int]:
+        return {"count": count, "of": of}
+
+    one = {name: share(1, 200) for name in ("coverage", "overlap", "conflict")} | {"accuracy": share(1, 2)}
+    rules = {
+        **one,
+        "rules": [{"name": "greeting", "polarity": {"good": 1}, **one}],
+        "labeled": share(1, 200),
+        "labels": {"good": 1},
+        "other_gold": {},
+    }
+    weak_labels = {"labeled": share(50, 200), "accuracy": share(30, 40)}
+    found = page(tmp_path / "run", metrics("test", rules=rules, weak_labels=weak_labels))
+    assert "Weak labels: 25.0% of 200 texts" in " ".join(found.texts["p"])
+    assert "Right: 75.0% of 40" in " ".join(found.texts["p"])
+    assert "Coverage, overlap and conflict are shares of 200 texts" in found.texts["caption"]
+    assert {"greeting", "50.0% of 2"} <= {*found.texts["th"], *found.texts["td"]}
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    def written(name: str, texts: list[str]) -> Reader:
+        mistakes = [{"text": text, "label": text, "predicted": text, "confidence": 0.9} for text in texts]
+        eye = np.eye(len(texts), dtype=int).tolist()
+        found = metrics("test", notes=texts, mistakes=mistakes, model=texts[0], confusion=eye)
+        return page(tmp_path / name, found | {"classes": texts})
+
+    hostile = written("hostile", HOSTILE)
+    assert hostile.tags == written("harmless", ["harmless"] * len(HOSTILE)).tags
+    assert set(HOSTILE) <= {*hostile.texts["p"]}  # as notes
+    assert set(HOSTILE) <= {*hostile.texts["th"]}  # as classes
+
+
+def test_the_service_is_shown_only_where_there_is_an_onnx_file_and_is_python(tmp_path: Path) -> None:
+    found = metrics("test", classes=("it's", 'a "b"'))
+    assert "In a service, without torch" not in page(tmp_path / "run", found).texts["h2"]
+    (tmp_path / "run" / "model").mkdir()
+    (tmp_path / "run" / "model" / "model.onnx").touch()
+    pre = page(tmp_path / "run", found).texts["pre"]
+    (service,) = [text for text in pre if "onnxruntime" in text]
+    assert "it's" in service
+    compile(service, "service", "exec")
+
+
+def test_settings_and_versions_are_at_the_end(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", metrics("test"))
+    assert found.texts["h2"][-2:] == ["Settings", "Where it came from"]
+    assert (tmp_path / "run" / "config.yaml").read_text() in found.texts["pre"][-1]
+    assert "torch" in found.texts["th"]
+
+
+def test_written_again_it_is_the_same_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    page(tmp_path / "run", metrics("dev", "test"), TRACE)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    app = typer.Typer()
+    app.command()(report)
+    done = CliRunner().invoke(app, [str(tmp_path / "run")])
+    assert (done.exit_code, done.output) == (0, f"{tmp_path / 'run' / 'report.html'}\n")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_pictures_are_inside(tmp_path: Path) -> None:
+    sources = page(tmp_path / "run", metrics("dev", "test"), TRACE).attributes("src")
+    assert len(sources) == 4  # curves, confusion, reliability, game
+    for source in sources:
+        assert base64.b64decode(str(source).removeprefix("data:image/png;base64,")).startswith(b"\x89PNG")
+
+
+def test_many_classes_have_a_table_and_no_picture(tmp_path: Path) -> None:
+    many = 40
+    found = metrics("test", confusion=np.eye(many, dtype=int).tolist())
+    assert len(page(tmp_path / "run", found | {"classes": [f"c{c}" for c in range(many)]}).attributes("src")) == 1
+
+
+def test_a_folder_that_is_no_finished_run_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="finished run"):
+        write_report(tmp_path)
+
+
+def test_what_another_version_did_not_measure_is_one_line_and_no_page(tmp_path: Path) -> None:
+    found = metrics("test")
+    del found["confusion"]
+    with pytest.raises(FileError, match="lacks 'confusion'"):
+        page(tmp_path / "run", found)
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_one_seed_has_no_spread() -> None:
+    assert spread(SCORES[:1], "accuracy") == "50.00"
