@@ -57,7 +57,9 @@ def fit(
     from drift.runs.config import read_assignments
     from drift.runs.fit import fit as run_fit
     from drift.runs.result import Run
+    from drift.training.threads import keep_freed_memory
 
+    keep_freed_memory()
     done = run_fit(
         train,
         out=out,

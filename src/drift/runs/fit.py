@@ -25,7 +25,7 @@ from drift.training.machine import Alone, Machine
 from drift.training.plan import Plan, make_plan
 from drift.training.progress import progress
 from drift.training.run_folder import RunFolder
-from drift.training.threads import keep_freed_memory, threads
+from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
 
@@ -122,7 +122,6 @@ class Fitting:
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
         settings, described = self.config.training, self.config.model_dump(mode="json")
-        keep_freed_memory()
         if self.folder is not None and os.environ.get("RANK", "0") == "0":
             self.folder.check(described, resume=resume)  # now, not after minutes of embedding
         data = read_text_data(self.config.data, self.sources, seed=self.seed)

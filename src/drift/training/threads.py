@@ -14,9 +14,10 @@ KEPT = 512 * 1024 * 1024  # bytes
 def keep_freed_memory() -> bool:
     """Let this process keep memory it frees, up to half a gigabyte, for the next step to use.
 
-    By default glibc hands large activations back to the kernel every step and gets them again page by page: two moons
-    take 10 to 30 % longer that way. For a program's start, not for a library: it concerns the whole process. Returns
-    whether it took effect, which it does on Linux with glibc.
+    By default glibc hands activations of more than 32 MB back to the kernel every step and gets them again page by
+    page: two moons take 10 to 30 % longer that way, and so do larger batches of an encoder (`benchmarks/loop.py
+    memory`). For a program's start, not for a library: it concerns the whole process. Returns whether it took effect,
+    which it does on Linux with glibc.
     """
     if not sys.platform.startswith("linux"):
         return False
