@@ -93,7 +93,9 @@ def text_vectors(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, 
     if pool == "cls":
         return hidden[:, 0]
     real = attention_mask.unsqueeze(2).to(hidden.dtype)
-    layers = [hidden] if pool == "mean" else [hidden, output.hidden_states[-3]]
+    layers = [hidden]
+    if pool == "layers":
+        layers.append(output.hidden_states[-min(3, len(output.hidden_states))])  # there is one more than layers
     return torch.cat([(layer * real).sum(1) / real.sum(1) for layer in layers], 1)
 
 
