@@ -96,12 +96,13 @@ def tokenize(
     rows = checked(chain.from_iterable(_chunks(texts)))
     file = cache_folder() / "tokens" / f"{content_key(rows, _key(tokenizer), max_length)}.arrow"
     if not file.exists():
-        with whole_file(file) as aside, (progress or _silent)("Tokenizing", math.ceil(len(texts) / CHUNK)) as tick:
+        with whole_file(file) as aside, (progress or silent)("Tokenizing", math.ceil(len(texts) / CHUNK)) as tick:
             _write(aside, _chunks(texts), tokenizer, max_length, tick)
     return TokenizedTexts(file, pad_token_id=pad)
 
 
-def _silent(title: str, total: int) -> AbstractContextManager[Callable[[], None]]:
+def silent(title: str, total: int) -> AbstractContextManager[Callable[[], None]]:
+    """Progress that nobody sees."""
     return nullcontext(lambda: None)
 
 

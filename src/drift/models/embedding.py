@@ -1,9 +1,8 @@
 """Texts to vectors with a fixed encoder: computed once, piece by piece, and kept on disk by content."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from drift.data.cache import cache_folder, content_key
 from drift.data.files import whole_file
 from drift.data.texts import checked
+from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError, FileError
 from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
 
@@ -24,9 +24,6 @@ FORMAT = "embeddings/1"  # to be raised when the same texts and encoder give oth
 PIECE = 1024  # texts in one file: all that a crash can lose, and enough to find some of like length
 CHARACTERS_A_TOKEN = 16  # far more than words have; a longer text is not read to its end
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
-
-Tick = Callable[[], None]
-Progress = Callable[[str, int], AbstractContextManager[Tick]]
 
 
 def embed(
@@ -56,13 +53,13 @@ def embed(
     if (cached := _read(whole)) is not None:
         return cached
     model, tokenizer = load_encoder(encoder)
-    _check_length(max_length, encoder, model, tokenizer)
+    check_length(max_length, encoder, model, tokenizer)
     width = model.config.hidden_size * (2 if pool == "layers" else 1)
     threads = torch.get_num_threads()
     # Threads of ours with one of torch's each: handing over whole forwards costs less than sharing every operation.
     workers = ThreadPoolExecutor(jobs or threads, initializer=torch.set_num_threads, initargs=(1,))
     try:
-        with workers, (progress or _silence)("Embedding texts", len(texts)) as tick:
+        with workers, (progress or silent)("Embedding texts", len(texts)) as tick:
             for start, file in zip(starts, files, strict=True):
                 piece = list(texts[start : start + PIECE])
                 if _read(file) is not None:
@@ -137,7 +134,7 @@ def _fingerprint(encoder: str) -> str:
     return digest.hexdigest()
 
 
-def _check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> None:
+def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> None:
     limit = min(getattr(model.config, "max_position_embeddings", max_length), tokenizer.model_max_length)
     least = tokenizer.num_special_tokens_to_add() + 1
     if not least <= max_length <= limit:
@@ -165,7 +162,3 @@ def _write(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> 
         raise FileError(
             f"{path.parent} cannot be written to ({error}); set DRIFT_CACHE to a folder that can"
         ) from error
-
-
-def _silence(title: str, total: int) -> AbstractContextManager[Tick]:
-    return nullcontext(lambda: None)

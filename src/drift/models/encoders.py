@@ -106,7 +106,7 @@ def _load(name: str, kind: str, *, seed: int, dropout: float | None = None, **se
     except ImportError as error:
         raise ConfigError(f"text encoders need transformers: {INSTALL}") from error
     try:
-        with quietly(), _without_bars(transformers), _seeded(seed):
+        with quietly(), without_bars(transformers), _seeded(seed):
             config = transformers.AutoConfig.from_pretrained(path, **settings)
             tokenizer = transformers.AutoTokenizer.from_pretrained(path)
             if dropout is not None:
@@ -154,7 +154,7 @@ def quietly() -> Iterator[None]:
 
 
 @contextmanager
-def _without_bars(transformers: Any) -> Iterator[None]:
+def without_bars(transformers: Any) -> Iterator[None]:
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()

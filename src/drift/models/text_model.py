@@ -14,7 +14,7 @@ from torch import nn
 
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import FileError
-from drift.models.encoders import FrozenClassifier, _without_bars, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder, without_bars
 from drift.models.textcnn import TextCNN
 
 DESCRIPTION, WEIGHTS, WORDS, ENCODER = "drift.json", "head.safetensors", "words.json", "encoder"
@@ -118,7 +118,7 @@ class TextModel:
 def _save_pretrained(module: Any, tokenizer: Any, folder: Path) -> None:
     import transformers
 
-    with _without_bars(transformers):
+    with without_bars(transformers):
         module.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

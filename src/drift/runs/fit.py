@@ -136,9 +136,10 @@ class Fitting:
         with self._threads():
             trainer = self._trainer(prepared, training, machine, self.folder)
             outcome = trainer.run(resume=resume)
+        test = None if data.test is None else self._held_out(prepared, data.test)
         of = {
-            name: (self._probabilities(trainer, prepared, part), part.codes)
-            for name, part in (("dev", data.dev), ("test", data.test))
+            name: (_probabilities(trainer, part), part.labels.numpy())
+            for name, part in (("dev", training.dev), ("test", test))
             if part is not None
         }
         chosen = int(trainer.selection.scores.argmax()) if data.dev is not None else 0
@@ -195,11 +196,11 @@ class Fitting:
             quiet=self.quiet,
         )
 
-    def _probabilities(self, trainer: Trainer, prepared: Prepared, part: LabeledTexts) -> np.ndarray:
-        """`(seeds, n, C)`."""
-        held_out = self._held_out(prepared, part)
-        found = predict(trainer.method, held_out.examples, held_out.rows, trainer.machine, trials=trainer.trials)
-        return found.numpy() if trainer.trials is not None else found.numpy()[None]
+
+def _probabilities(trainer: Trainer, part: Labeled) -> np.ndarray:
+    """`(seeds, n, C)`."""
+    found = predict(trainer.method, part.examples, part.rows, trainer.machine, trials=trainer.trials).numpy()
+    return found if trainer.trials is not None else found[None]
 
 
 def _kind(layers: Sequence[Mapping[str, Any]], preset: str | None, profile: str) -> str:

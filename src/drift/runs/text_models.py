@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from drift.data.tokenized import TokenizedTexts, tokenize
+from drift.data.tokenized import Progress, TokenizedTexts, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
-from drift.models.embedding import Progress, _check_length, embed
+from drift.models.embedding import check_length, embed
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.stacked import Stacked
 from drift.models.text_model import TextModel, linear_head
@@ -87,7 +87,7 @@ def _finetuned(
 ) -> Prepared:
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
-    _check_length(settings.max_length, settings.name, module, tokenizer)
+    check_length(settings.max_length, settings.name, module, tokenizer)
     return _tokens(module, tokenizer, classes, "finetuned", settings, progress, [])
 
 
@@ -127,7 +127,7 @@ def _tokens(
 ) -> Prepared:
     def examples(texts: Any) -> Examples:
         found = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
-        notes.extend(note for note in _truncation(found, settings) if note not in notes)  # dev is asked for twice
+        notes.extend(_truncation(found, settings))
         return found
 
     def finished(student: nn.Module, place: int) -> TextModel:
