@@ -1,0 +1,235 @@
+"""Graphs as they are found: .npz files, PyG's `Data` and what it saves, and tables of nodes and edges."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+
+from drift.data.columns import LABEL_NAMES, find_column
+from drift.data.table_formats import first_line
+from drift.data.tables import column_names, read_chunks, source_name
+from drift.data.text_tables import label_of
+from drift.errors import ConfigError, DataError, FileError, LabelError
+
+MASKS = {"train": "train_mask", "dev": "val_mask", "test": "test_mask"}
+EDGE_VALUES = ("edge_weight", "edge_attr")
+
+
+@dataclass(frozen=True)
+class RawGraph:
+    """A graph as it was found, not checked yet.
+
+    features: `(n, d)`. edges: `(2, m)` row numbers of nodes. labels: one a node, blank where not known, or None where
+    the source has none at all. splits: row numbers.
+    """
+
+    name: str
+    features: np.ndarray | csr_matrix
+    edges: np.ndarray
+    labels: Any = None
+    nodes: list[str] | None = None
+    splits: dict[str, np.ndarray] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_npz(path: Path) -> RawGraph:
+    """Arrays under PyG's names, or the layout of Shchur et al.: adj_* and attr_* in CSR form (or attr_matrix), labels.
+
+    Differs from PyG: attributes stay as they are, not 1 wherever they are positive.
+    """
+    wanted = re.compile("x|y|edge_index|edge_weight|edge_attr|.*_mask|adj_.*|attr_.*|labels")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            entries = {key: file[key] for key in file.files if wanted.fullmatch(key)}
+    except Exception as error:  # damaged files raise nearly anything
+        raise _unreadable(path, "an .npz file of plain arrays", error) from error
+    if "adj_indptr" in entries:
+        adjacency = _npz_csr(entries, "adj", path)
+        attributes = _npz_csr(entries, "attr", path) if "attr_indptr" in entries else entries.get("attr_matrix")
+        weights = None if (adjacency.data == 1).all() else adjacency.data
+        edges = np.stack(adjacency.nonzero())
+        entries = {"x": attributes, "edge_index": edges, "edge_weight": weights, "y": entries.get("labels")}
+    return from_entries(entries, str(path))
+
+
+def read_saved(path: Path) -> RawGraph:
+    """What torch.save wrote, opened without running code: a `Data`, a dict of tensors, or a dataset of one graph."""
+    try:
+        needed = set(torch.serialization.get_unsafe_globals_in_checkpoint(path))
+        classes = _data_classes() if needed else {}
+        if refused := sorted(needed - classes.keys()):
+            hint = "pip install torch_geometric" if "torch_geometric" in refused[0] else "save its arrays as .npz"
+            raise FileError(f"{path} holds {refused[0]}, which cannot be opened safely here; {hint}")
+        # Only what is new: at its end the block forgets all it was given, also what PyG had registered itself.
+        new = [kind for kind in classes.values() if kind not in torch.serialization.get_safe_globals()]
+        with torch.serialization.safe_globals(new):
+            saved = torch.load(path, map_location="cpu", weights_only=True)
+    except FileError:
+        raise
+    except Exception as error:  # damaged files raise nearly anything
+        raise _unreadable(path, "a file of torch.save", error) from error
+    slices = None
+    if isinstance(saved, tuple) and len(saved) >= 2:  # (graph, where graphs begin, ...), as PyG's datasets are saved
+        saved, slices = saved[:2]
+    if slices:
+        raise DataError(f"{path} holds many graphs; save one of them")
+    if not isinstance(saved, dict) and not hasattr(saved, "to_dict"):
+        raise DataError(f"{path} holds a {type(saved).__name__}; save a Data or a dict of tensors")
+    return from_entries(saved if isinstance(saved, dict) else saved.to_dict(), str(path))
+
+
+def from_entries(entries: Mapping[str, Any], name: str) -> RawGraph:
+    """A graph under PyG's names: x and edge_index, and where they are known y, train_mask, val_mask and test_mask."""
+    for key in ("x", "edge_index"):
+        if entries.get(key) is None:
+            raise DataError(f"{name} has no {key}; give features as x and node numbers as edge_index")
+    features = _plain(entries["x"], name)
+    notes = [f"{key} is not used" for key in EDGE_VALUES if entries.get(key) is not None]
+    splits = {}
+    for split, key in MASKS.items():
+        if entries.get(key) is None:
+            continue
+        mask = _plain(entries[key], name)
+        if mask.ndim == 2:
+            notes.append(f"{key} has {mask.shape[1]} splits and is not used")
+        elif mask.shape != features.shape[:1] or mask.dtype != bool:
+            raise DataError(f"{name}: {key} is {mask.dtype} of shape {mask.shape}; give a bool a node")
+        else:
+            splits[split] = np.flatnonzero(mask)
+    edges = _plain(entries["edge_index"], name)
+    return RawGraph(name, features, edges, _labels(entries.get("y"), name), splits=splits, notes=notes)
+
+
+def checked_csr(data: Any, indices: Any, indptr: Any, shape: Any, where: str | Path) -> csr_matrix:
+    """A sparse matrix from its parts; wrong indices, which would read other memory, are an error."""
+    try:
+        matrix = csr_matrix((data, indices, indptr), shape=tuple(shape))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise FileError(f"{where}: a sparse matrix is damaged ({first_line(error)}); copy it again") from error
+    matrix.sum_duplicates()
+    return matrix
+
+
+def read_tables(
+    nodes: Any, edges: Any, *, id: str | None, label: str | None, source_column: str | None, target_column: str | None
+) -> RawGraph:
+    """A table of nodes (id, label, numeric features) and one of edges; what is not named is as `read_graph` says."""
+    name, columns = source_name(nodes), column_names(nodes)
+    id = find_column(id, columns, name) if id else columns[0]
+    if label is None:
+        lowered = {column.strip().lower(): column for column in columns}
+        label = next((lowered[known] for known in LABEL_NAMES if known in lowered), None)
+        if label is None:
+            raise ConfigError(f'{name}: no column is called label; name it with label, or give "" if there is none')
+    elif label:
+        find_column(label, columns, name)
+    numeric = [column for column in columns if column not in (id, label)]
+    if not numeric or id == label:
+        raise ConfigError(
+            f"{name}: the id is {id!r}, the label {label!r}; name two different ones, with feature columns beside them"
+        )
+    ids: list[str] = []
+    labels: list[str | None] = []
+    blocks = []
+    for chunk in read_chunks(nodes):
+        for place, value in enumerate(chunk.columns[id], chunk.first + 1):
+            if (node := label_of(value)) is None:
+                raise DataError(f"{name}, row {place}: no {id}; give every node one")
+            ids.append(node)
+        labels += [label_of(value) for value in chunk.columns[label]] if label else []
+        numbers = [_numbers(chunk.columns[column], column, name, chunk.first) for column in numeric]
+        blocks.append(np.column_stack(numbers))
+    pairs, notes = _edge_table(edges, ids, name, source_column, target_column)
+    notes.insert(0, f"id: {id}, label: {label or 'none'}, {len(numeric):,} features")
+    return RawGraph(name, np.concatenate(blocks), pairs, labels if label else None, ids, notes=notes)
+
+
+def _edge_table(
+    table: Any, ids: list[str], nodes: str, source: str | None, target: str | None
+) -> tuple[np.ndarray, list[str]]:
+    """The edges `(2, m)` as row numbers of `ids`."""
+    rows = {node: row for row, node in enumerate(ids)}
+    if len(rows) < len(ids):
+        place, twice = next((place, node) for place, node in enumerate(ids) if rows[node] > place)
+        raise DataError(f"{nodes}: node {twice!r} is in rows {place + 1} and {rows[twice] + 1}; take one out")
+    name, columns = source_name(table), column_names(table)
+    free = [column for column in columns if column not in (source, target)]
+    ends = [find_column(end, columns, name) if end else free.pop(0) if free else "" for end in (source, target)]
+    if ends[0] == ends[1] or "" in ends:
+        raise ConfigError(f"{name}: an edge needs two columns, of {', '.join(columns)}; name source and target")
+    found: tuple[list[int], list[int]] = ([], [])
+    for chunk in read_chunks(table):
+        for column, kept in zip(ends, found, strict=True):
+            for place, value in enumerate(chunk.columns[column], chunk.first + 1):
+                row = rows.get(label_of(value) or "")
+                if row is None:
+                    raise DataError(f"{name}, row {place}: no node {value!r} in {nodes}; add it there or drop the edge")
+                kept.append(row)
+    return np.array(found), [f"column {column} of {name} is not used" for column in free]
+
+
+def _numbers(values: list[Any], column: str, name: str, first: int) -> list[float]:
+    numbers = []
+    for place, value in enumerate(values, first + 1):
+        try:
+            numbers.append(float(value))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(
+                f"{name}, row {place}: {column} is {value!r}, not a number; fill it in, or take the column out"
+            ) from error
+    return numbers
+
+
+def _labels(found: Any, name: str) -> Any:
+    if found is None:
+        return None
+    labels = _plain(found, name)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise LabelError(f"{name}: y has shape {labels.shape}; give one class a node")
+    return [label_of(label) for label in labels.tolist()] if labels.dtype.kind == "U" else labels
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A tensor or an array as numpy's, a sparse one as scipy's."""
+    if not isinstance(value, torch.Tensor):
+        return value if isinstance(value, csr_matrix) else np.asarray(value)
+    value = value.detach().cpu()
+    if value.is_floating_point():
+        value = value.float()  # numpy has no bfloat16
+    if value.layout == torch.strided:
+        return value.numpy()
+    value = value.to_sparse_csr()
+    return checked_csr(value.values(), value.col_indices(), value.crow_indices(), value.shape, name)
+
+
+def _npz_csr(entries: dict[str, np.ndarray], prefix: str, path: Path) -> csr_matrix:
+    keys = [f"{prefix}_{part}" for part in ("data", "indices", "indptr", "shape")]
+    if missing := [key for key in keys if key not in entries]:
+        raise DataError(f"{path} has no {missing[0]}; a sparse matrix needs {', '.join(keys)}")
+    data, indices, indptr, shape = (entries[key] for key in keys)
+    return checked_csr(data, indices, indptr, shape, path)
+
+
+def _data_classes() -> dict[str, Any]:
+    """What a saved `Data` is made of, by name; nothing where PyG is not installed."""
+    try:
+        from torch_geometric.data import Data
+        from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+        from torch_geometric.data.storage import GlobalStorage
+    except ImportError:
+        return {}
+    return {f"{kind.__module__}.{kind.__name__}": kind for kind in (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)}
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> FileError:
+    if isinstance(error, FileNotFoundError):
+        return FileError(f"{path} is not there; check the name")
+    return FileError(f"{path} is not {kind} ({first_line(error)}); write or copy it again")
