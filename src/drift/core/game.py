@@ -49,8 +49,8 @@ class Game:
 
     student: any module whose call returns logits `(N, C)`, or an object with `.logits`.
     alpha: weight of the old teacher in the average; α in the paper.
-    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights: see `SoftStrategy`.
-    strategy: another follower's strategy in place of the one those six describe.
+    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, spared: see `SoftStrategy`.
+    strategy: another follower's strategy in place of the one those seven describe.
     coupling: "differentiable" anticipates the teacher; "detached" is conventional self-training.
     pseudo_label: which rows get pseudo-labels: "unlabeled" as in Eq. 4, or "all", B_u ∪ B_l, as in Algorithm 1.
     unlabeled_weight: λ, 1 in the paper.
@@ -72,6 +72,7 @@ class Game:
         reweight: bool = True,
         differentiate_labels: bool = True,
         differentiate_weights: bool = True,
+        spared: int | None = None,
         strategy: Strategy | None = None,
         coupling: Coupling = "differentiable",
         pseudo_label: PseudoLabel = "unlabeled",
@@ -86,7 +87,7 @@ class Game:
             check_kind("teacher", teacher, nn.Module, "give a second module like the student, or None for a copy")
         if strategy is not None:
             check_kind("strategy", strategy, Strategy, "give an instance of a drift.Strategy, such as HardStrategy()")
-        described = SoftStrategy(tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights)
+        described = SoftStrategy(tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, spared)
         if strategy is not None and described != SoftStrategy():
             raise ConfigError(
                 "strategy is given and so are settings it replaces (tau, class_mass, ...); set them there"

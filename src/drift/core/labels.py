@@ -20,20 +20,40 @@ def log_class_mass(z: Tensor) -> Tensor:
     return torch.logsumexp(_finite(z), dim=-2, keepdim=True)
 
 
-def log_soft_labels(log_p: Tensor, tau: float, *, class_mass: bool = True, log_prior: Tensor | None = None) -> Tensor:
+def log_soft_labels(
+    log_p: Tensor,
+    tau: float,
+    *,
+    class_mass: bool = True,
+    log_prior: Tensor | None = None,
+    spared: int | None = None,
+) -> Tensor:
     """Sharpen the teacher's prediction and balance it by class mass (Eq. 6), in log space.
 
     ỹ_j ∝ p_j^(1/τ) π_j / f_j. The paper has π uniform, which drops out; without class mass f and π are left out.
 
-    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant.
+    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant. spared: a class
+    whose share is left as the batch has it, while the others are balanced among themselves.
     Returns log ỹ, `(..., N, C)`.
     """
     z = log_p / tau
     if class_mass:
-        z = z - log_class_mass(z)
+        log_f = log_class_mass(z)
+        z = z - (log_f if spared is None else _among_the_others(log_f, spared))
         if log_prior is not None:
             z = z + log_prior
     return torch.log_softmax(z, dim=-1)
+
+
+def _among_the_others(log_f: Tensor, spared: int) -> Tensor:
+    """Class masses in units of the mean of the others, and 1 for the spared class, `(..., 1, C)`.
+
+    Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): the spared class keeps its share of the batch.
+    """
+    C = log_f.shape[-1]
+    others = torch.arange(C, device=log_f.device) != spared
+    log_mean = torch.logsumexp(log_f[..., others], dim=-1, keepdim=True) - math.log(C - 1)
+    return torch.where(others, log_f - log_mean, 0.0)
 
 
 def hard_labels(log_p: Tensor) -> Tensor:

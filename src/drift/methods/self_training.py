@@ -27,6 +27,9 @@ class SelfTrainingSettings(Settings):
     tau: float = Field(0.5, gt=0, description="Temperature of the pseudo-labels, below 1 sharpens; τ in the paper.")
     class_mass: bool = Field(True, description="Balance the pseudo-labels of a batch by class.")
     prior: tuple[float, ...] | None = Field(None, description="Class shares to balance towards; uniform if left out.")
+    spared: int | None = Field(
+        None, ge=0, description="A class to leave out of the balance; for words, 0 is the tag O."
+    )
     reweight: bool = Field(True, description="Weigh examples by how sure the teacher is; ω in the paper.")
     differentiate_labels: bool = Field(True, description="DRIFT anticipates the labels; DrPL in the paper.")
     differentiate_weights: bool = Field(True, description="DRIFT anticipates the weights; DrW in the paper.")
