@@ -34,7 +34,7 @@ def test_what_is_left_out_has_its_default_and_what_is_given_is_taken() -> None:
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert told({"alhpa": 0.5}) == "run.yaml: there is no 'alhpa'; did you mean 'alpha'?"
     assert told({"inner": {"taus": 1}}) == "run.yaml: there is no 'inner.taus'; did you mean 'tau'?"
-    assert told({"zzz": 1}) == "run.yaml: there is no 'zzz' (there are: alpha, inner, steps)"
+    assert told({"zzz": 1}) == "run.yaml: there is no 'zzz' (there are: alpha, steps, inner)"
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -58,5 +58,6 @@ def test_settings_cannot_change() -> None:
 
 
 def test_nothing_near_lists_what_there_is_in_order() -> None:
-    assert nearest("q", ["b", "a"]) == " (there are: a, b)"
+    assert nearest("q", ["b", "A"]) == " (there are: b, A)"
     assert nearest("alpa", ["beta", "alpha"]) == "; did you mean 'alpha'?"
+    assert nearest("BODY", ["Body", "topic"]) == "; did you mean 'Body'?"

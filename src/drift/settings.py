@@ -1,7 +1,7 @@
 """Settings that are frozen, strict and explained where they are declared; every fault is told at once, on one line."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -42,7 +42,8 @@ def _known(settings: Any, path: tuple[Any, ...]) -> list[str]:
     return list(settings.model_fields)
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """ "; did you mean 'x'?", or the list of what there is if nothing is near."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f" (there are: {', '.join(sorted(known))})"
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to say after an unknown name: "; did you mean 'x'?", or all there are if none is near; any case is near."""
+    lowered = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1)
+    return f"; did you mean {lowered[close[0]]!r}?" if close else f" (there are: {', '.join(known)})"

@@ -92,13 +92,11 @@ def test_two_labels_are_asked_about() -> None:
 def test_a_wanted_column_is_found_or_the_nearest_is_named() -> None:
     names = ["Body", "topic"]
     assert find_column("topic", names, "data.csv") == "topic"
-    with pytest.raises(
-        ConfigError, match=r"^data\.csv has no column 'bdy'; did you mean 'Body'\? Columns: Body, topic$"
-    ):
+    with pytest.raises(ConfigError, match=r"^data\.csv has no column 'bdy'; did you mean 'Body'\?$"):
         find_column("bdy", names, "data.csv")
     with pytest.raises(ConfigError, match=r"did you mean 'Body'"):
         find_column("body", names, "data.csv")
-    with pytest.raises(ConfigError, match=r"^the DataFrame has no column 'zzz'\. Columns: Body, topic$"):
+    with pytest.raises(ConfigError, match=r"^the DataFrame has no column 'zzz' \(there are: Body, topic\)$"):
         find_column("zzz", names, "the DataFrame")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from drift.data.table_writer import TableWriter
 from drift.data.tables import Chunk, column_names, read_chunks, source_name
-from drift.errors import ConfigError, DataError, DriftError, FileError, StateError
+from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError, StateError
 
 TEXT_ENDINGS = [".csv", ".tsv", ".csv.gz", ".tsv.gz"]
 TYPED_ENDINGS = [".jsonl", ".ndjson", ".json-lines", ".jsonl.gz", ".parquet"]
@@ -134,6 +134,17 @@ def test_a_dataset_is_read_in_its_order_whatever_its_format() -> None:
     assert source_name(chosen) == "the Dataset"
     with pytest.raises(ConfigError, match=r"the DatasetDict is not a table.*one split"):
         read(datasets.DatasetDict(train=dataset))
+
+
+def test_a_class_label_of_a_dataset_is_the_name_of_the_class() -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"n": datasets.Value("int64"), "kind": datasets.ClassLabel(names=["money", "sport"])})
+    dataset = datasets.Dataset.from_dict({"n": [0, 1, -1, 1], "kind": [1, 0, -1, None]}, features=features)
+    assert read(dataset, size=3) == {"n": [0, 1, -1, 1], "kind": ["sport", "money", None, None]}
+    assert read(dataset.select([1, 0]).with_format("numpy"))["kind"] == ["money", "sport"]
+    plain = datasets.Dataset.from_dict({"n": [0, 0], "kind": [0, 2]})
+    with pytest.raises(LabelError, match=r"^the Dataset, row 2: column 'kind' has class 2, and only 2 have names; fix"):
+        read(plain.cast(features))
 
 
 def test_parquet_of_others(tmp_path: Path) -> None:

@@ -44,7 +44,11 @@ def test_tables(kind: int) -> None:
 
 def test_a_dataset() -> None:
     datasets = pytest.importorskip("datasets")
-    assert label(datasets.Dataset.from_dict({"text": TEXTS}), RULES).labels == label(TEXTS, RULES).labels
+    columns = {"text": TEXTS, "gold": [1, 1, -1, 0, 0, -1]}
+    dataset = datasets.Dataset.from_dict(columns).cast_column("gold", datasets.ClassLabel(names=["neg", "pos"]))
+    found = label(dataset, RULES, gold="gold")
+    assert found.labels == label(TEXTS, RULES).labels
+    assert found.summary.accuracy == Share(1, 2)
 
 
 def test_rules_by_path(tmp_path: Path) -> None:

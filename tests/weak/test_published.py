@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drift.errors import ConfigError
+from drift.data.packages import PackageError
 from drift.weak import PythonRule, RuleSet, convert_published, label
 
 DATA = Path(os.environ.get("DRIFT_DATA") or "not there")
@@ -49,6 +49,12 @@ def test_yelp_without_the_textblob_rule() -> None:
     assert agreement("yelp", RuleSet(without, rules.classes), 5000) > 0.97
 
 
+@needs_data
+def test_yelp_with_the_textblob_rule() -> None:
+    pytest.importorskip("textblob", reason="textblob is not installed")
+    assert agreement("yelp", published("yelp"), 500) > 0.985
+
+
 POLARITY = {
     "classes": ["negative", "positive"],
     "rules": [{"name": "blob", "type": "textblob polarity: < -0.5 neg, > 0.5 pos"}],
@@ -63,5 +69,5 @@ def test_textblob() -> None:
 
 def test_without_textblob_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "textblob", None)
-    with pytest.raises(ConfigError, match="pip install textblob"):
+    with pytest.raises(PackageError, match="pip install textblob"):
         label(["a great day"], convert_published(POLARITY))

@@ -1,14 +1,17 @@
 """One label of many votes: ties, weights and seeds, against a count written out by hand."""
 
+import random
 import sys
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drift.data.packages import PackageError
 from drift.errors import ConfigError, ShapeError
 from drift.weak import ABSTAIN, label_model, majority
 
@@ -95,12 +98,15 @@ def test_the_label_model_trusts_rules_that_agree_and_leaves_uncovered_texts_alon
     right = rng.random((2000, 5)) < np.array([0.9, 0.9, 0.9, 0.55, 0.55])
     votes = np.where(right, truth[:, None], 1 - truth[:, None])
     votes[:10] = ABSTAIN
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     found = label_model(votes, 2, seed=0)
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
+    np.testing.assert_array_equal(label_model(votes, 2, seed=0), found)
     assert (found[:10] == ABSTAIN).all()
     assert (found == truth)[10:].mean() > (majority(votes, 2) == truth)[10:].mean()
 
 
 def test_without_snorkel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "snorkel", None)
-    with pytest.raises(ConfigError, match="pip install snorkel"):
+    monkeypatch.setitem(sys.modules, "snorkel.labeling.model", None)
+    with pytest.raises(PackageError, match="pip install snorkel"):
         label_model(VOTES, 3)

@@ -1,13 +1,13 @@
 """Which column of a table is the text and which the label: found by name, else by what the columns hold."""
 
 import ast
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from drift.data.tables import Chunk
 from drift.errors import ConfigError
+from drift.settings import nearest
 
 TEXT_NAMES = ("text", "body", "sentence", "content", "review", "document")  # the likeliest first
 HEADING_NAMES = ("headline", "title")  # the text where there is no other
@@ -23,10 +23,7 @@ def find_column(wanted: str, names: list[str], source: str) -> str:
     """`wanted`, if it is among `names`; else an error that names the nearest. source: what the table is called."""
     if wanted in names:
         return wanted
-    lowered = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(wanted.lower(), lowered, n=1)
-    hint = f"; did you mean {lowered[near[0]]!r}?" if near else "."
-    raise ConfigError(f"{source} has no column {wanted!r}{hint} Columns: {', '.join(names)}")
+    raise ConfigError(f"{source} has no column {wanted!r}{nearest(wanted, names)}")
 
 
 def guess_text_column(names: list[str], sample: Chunk) -> str:

@@ -8,10 +8,12 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from drift.data.packages import INSTALL, needed_for
 from drift.errors import ConfigError, DataError, DriftError, FileError
 
 Columns = dict[str, list[Any]]  # of equal lengths
@@ -57,10 +59,23 @@ def checked_names(names: list[str], where: str) -> list[str]:
 def read_file(path: Path, size: int, encoding: str) -> Iterator[Columns]:
     """The table in a file, `size` rows at a time."""
     form = format_of(path)
+    with _told(path, encoding):
+        yield from _parquet_batches(path, size) if form == "parquet" else _text_batches(path, form, size, encoding)
+
+
+def read_lines(path: Path, encoding: str) -> Iterator[str]:
+    """The lines of a text file, with their ends."""
+    with _told(path, encoding), _opened(path, encoding) as lines:
+        yield from _without_nul(lines, str(path))
+
+
+@contextmanager
+def _told(path: Path, encoding: str) -> Iterator[None]:
+    """Say in one line what goes wrong while a file is read."""
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
     try:
-        yield from _parquet_batches(path, size) if form == "parquet" else _text_batches(path, form, size, encoding)
+        yield
     except UnicodeError:
         raise _undecodable(path, encoding) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -77,12 +92,18 @@ def _binary(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path) if is_gzipped(path) else path.open("rb"))
 
 
-def _text_batches(path: Path, form: str, size: int, encoding: str) -> Iterator[Columns]:
+@contextmanager
+def _opened(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
     with _binary(path) as binary:
         try:
             lines = io.TextIOWrapper(binary, _with_mark(encoding), newline="")  # quoted line ends stay as they are
         except LookupError as error:
             raise ConfigError(f"--encoding {encoding}: no such encoding; utf-8, cp1252 and utf-16 are usual") from error
+        yield lines
+
+
+def _text_batches(path: Path, form: str, size: int, encoding: str) -> Iterator[Columns]:
+    with _opened(path, encoding) as lines:
         rows = _json_rows(lines, str(path)) if form == "json" else _csv_rows(lines, str(path), DELIMITERS[form])
         names = next(rows, None)
         if names is None:
@@ -200,10 +221,8 @@ def _parquet_batches(path: Path, size: int) -> Iterator[Columns]:
 
 
 def pyarrow_modules() -> tuple[Any, Any]:
-    try:
+    with needed_for("Parquet", f"{INSTALL}, or use .csv or .jsonl"):
         import pyarrow.parquet
-    except ImportError as error:
-        raise FileError("Parquet needs pyarrow: pip install pyarrow, or use .csv or .jsonl") from error
     return pyarrow, pyarrow.parquet
 
 

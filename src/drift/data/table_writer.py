@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,16 @@ from typing import Any, BinaryIO, cast
 from drift.data.files import whole_file
 from drift.data.table_formats import DELIMITERS, Columns, first_line, format_of, is_gzipped, pyarrow_modules
 from drift.errors import DataError, DriftError, FileError, StateError
+
+
+def with_columns(given: Mapping[str, list[Any]], added: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """A table with more columns, none of them in place of one that was given."""
+    columns = dict(given)
+    for name, values in added.items():
+        while name in columns:
+            name += "_by_drift"
+        columns[name] = values
+    return columns
 
 
 class TableWriter:

@@ -15,7 +15,9 @@ from drift.data.table_formats import (
     checked_names,
     read_file,
 )
-from drift.errors import ConfigError, DataError
+from drift.errors import ConfigError, DataError, LabelError
+
+NO_CLASS = -1  # how datasets writes a row without a label in a ClassLabel
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ def read_chunks(source: Any, *, size: int = 2048, encoding: str = "utf-8") -> It
     source: the path of a file (.csv, .tsv, .jsonl, .ndjson or .json-lines, each also with .gz; .parquet), a pandas
     DataFrame, or a `datasets.Dataset`. What CSV and TSV hold stays strings, the empty one included. What JSON lines
     call a column is a key of the first row: a row without it has None, and a row with another key is an error. What
-    pandas calls missing is None. A table without rows is an error.
+    pandas calls missing is None. A Dataset's `ClassLabel` comes as the names of the classes, -1 as None. A table
+    without rows is an error.
     encoding: of text files; Parquet has its own.
     """
     first = 0
@@ -64,7 +67,7 @@ def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
     if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
         return _frame_batches(source, size)
     if (datasets := sys.modules.get("datasets")) and isinstance(source, datasets.Dataset):
-        return _dataset_batches(source, size)
+        return _dataset_batches(source, size, datasets.ClassLabel)
     raise ConfigError(
         f"{source_name(source)} is not a table; give the path of a file, a pandas DataFrame,"
         " or one split of a Hugging Face dataset"
@@ -82,8 +85,24 @@ def _without_missing(series: Any) -> list[Any]:
     return [None if missing else value for value, missing in zip(series.tolist(), series.isna(), strict=True)]
 
 
-def _dataset_batches(dataset: Any, size: int) -> Iterator[Columns]:
+def _dataset_batches(dataset: Any, size: int, class_label: Any) -> Iterator[Columns]:
     checked_names(dataset.column_names, source_name(dataset))
+    classes = {name: kind.names for name, kind in dataset.features.items() if isinstance(kind, class_label)}
     rows = dataset.with_format("arrow")  # values as they are stored, whatever format the user has set
     for start in range(0, len(dataset), size):
-        yield rows[start : start + size].to_pydict()
+        columns = rows[start : start + size].to_pydict()
+        for column, names in classes.items():
+            codes = enumerate(columns[column], start)
+            columns[column] = [_class_name(code, names, column, row) for row, code in codes]
+        yield columns
+
+
+def _class_name(code: int | None, names: list[str], column: str, row: int) -> str | None:
+    if code is None or code == NO_CLASS:
+        return None
+    if not 0 <= code < len(names):
+        raise LabelError(
+            f"the Dataset, row {row + 1}: column {column!r} has class {code}, and only {len(names)} have names;"
+            f" fix the row, or write {NO_CLASS} for none"
+        )
+    return names[code]

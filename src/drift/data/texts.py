@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from drift.data.cache import cache_folder, content_key
 from drift.data.files import whole_file
+from drift.data.packages import needed_for
 from drift.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
 
     The file is in `folder`, or in the cache, and named by its content: the same texts are the same file.
     """
-    import datasets
+    with needed_for("texts"):
+        import datasets
 
     folder = folder or cache_folder() / "texts"
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +54,7 @@ def checked(texts: Iterable[Any]) -> Iterator[str]:
 
 def _written(texts: Iterable[str], file: Path) -> Iterator[str]:
     """Pass the texts on while they are written."""
-    import pyarrow as pa
+    import pyarrow as pa  # which datasets brings
 
     schema = pa.schema({"text": pa.large_string()})  # 64-bit offsets: a chunk may hold more than 2 GB
     rows = checked(texts)

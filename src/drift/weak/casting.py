@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from drift.errors import DataError, DriftError, LabelError
+from drift.settings import nearest
 from drift.weak.checking import Checked, all_cases
 from drift.weak.matching import matcher
 from drift.weak.python_rule import PythonRule
-from drift.weak.schema import Condition, nearest
+from drift.weak.schema import Condition
 
 ABSTAIN = -1
 PIECE = 20_000  # texts that one process votes on at a time
@@ -109,4 +110,4 @@ def _coded(values: Iterable[Any], codes: Mapping[str, int], seen: str, first_row
         elif (code := codes.get(str(value))) is not None:
             yield code
         else:
-            raise LabelError(f"row {first_row + row + 1}: {seen} {value!r}; {nearest(str(value), list(codes))}")
+            raise LabelError(f"row {first_row + row + 1}: {seen} {value!r}{nearest(str(value), codes)}")

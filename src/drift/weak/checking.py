@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from drift.errors import ConfigError
+from drift.settings import nearest
 from drift.weak.python_rule import PythonRule
-from drift.weak.schema import Case, Faults, Header, Location, Rule, Ties, faults_of, nearest
+from drift.weak.schema import Case, Faults, Header, Location, Rule, Ties, faults_of
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ def _faults_between(entries: list[Any], declared: Any) -> Faults:
         cases = said["cases"] if isinstance(said.get("cases"), (list, tuple)) else [said]
         for label in (case.get("label") for case in cases if isinstance(case, Mapping)):
             if classes is not None and isinstance(label, str) and label not in classes:
-                hint = nearest(label, classes)
-                faults.append((at, f"rule {name!r}: {label!r} is not among the classes; {hint}"))
+                faults.append((at, f"rule {name!r}: {label!r} is not among the classes{nearest(label, classes)}"))
     return faults
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from drift.data.tables import read_chunks
 from drift.errors import DataError
+from drift.settings import nearest
 from drift.weak.casting import ABSTAIN
 from drift.weak.diagnostics import Summary, summarize
 from drift.weak.rules import RuleSet
-from drift.weak.schema import Ties, nearest
+from drift.weak.schema import Ties
 from drift.weak.votes import majority
 
 
@@ -50,7 +52,7 @@ def label(
     if columns is not None:
         for name in (text, gold) if isinstance(gold, str) else (text,):
             if name not in columns:
-                raise DataError(f"the table has no column {name!r}; {nearest(name, list(columns))}")
+                raise DataError(f"the table has no column {name!r}{nearest(name, columns)}")
         texts = columns[text]
         gold = columns[gold] if isinstance(gold, str) else gold
     elif isinstance(gold, str):
@@ -68,7 +70,6 @@ def _columns(table: Any) -> Mapping[str, Sequence[Any]] | None:
         return table
     if isinstance(table, (str, os.PathLike)):
         raise DataError(f"{str(table)!r} is one string; give a list of texts or a table, or run drift label on a file")
-    for names in ("column_names", "columns"):  # of a Dataset, of a DataFrame
-        if hasattr(table, names):
-            return {name: list(table[name]) for name in getattr(table, names)}
+    if hasattr(table, "columns") or hasattr(table, "column_names"):  # a DataFrame, a Dataset
+        return next(read_chunks(table, size=max(len(table), 1))).columns
     return None

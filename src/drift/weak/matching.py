@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drift.data.packages import needed_for
 from drift.weak.schema import Condition, compile_pattern
 
 
@@ -100,7 +101,8 @@ def _automaton(keywords: dict[str, tuple[set[int], set[int]]]) -> Any:
     """None where there is nothing to look for."""
     if not keywords:
         return None
-    import ahocorasick
+    with needed_for("keywords"):
+        import ahocorasick
 
     automaton = ahocorasick.Automaton()
     for keyword, (anywhere, alone) in keywords.items():

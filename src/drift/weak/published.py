@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from drift.errors import ConfigError
+from drift.data.packages import needed_for
 from drift.weak.python_rule import PythonRule
 from drift.weak.rules import RuleSet
+from drift.weak.schema import re2_module
 
 GAP = 20  # characters between prefix and expression
 POLARITY = 0.5  # TextBlob's sentiment beyond which its rule votes
@@ -49,9 +50,8 @@ def _keywords(words: Iterable[str]) -> dict[str, Any]:
 
 def _token_pattern(words: Iterable[str]) -> dict[str, Any]:
     """Tokens are what single spaces separate, punctuation included, so no keyword with a space can be one."""
-    import re2
-
-    return {"matches": f"(?:^| )(?:{'|'.join(re2.escape(word) for word in words if ' ' not in word)})(?: |$)"}
+    escape = re2_module().escape
+    return {"matches": f"(?:^| )(?:{'|'.join(escape(word) for word in words if ' ' not in word)})(?: |$)"}
 
 
 class _Polarity:
@@ -61,10 +61,8 @@ class _Polarity:
         self.negative, self.positive = negative, positive
 
     def __call__(self, text: str) -> str | None:
-        try:
+        with needed_for("the TextBlob rule", "pip install textblob"):
             from textblob import TextBlob
-        except ImportError as error:
-            raise ConfigError("the TextBlob rule needs textblob: pip install textblob") from error
         polarity = TextBlob(text).sentiment.polarity
         if abs(polarity) <= POLARITY:
             return None

@@ -7,18 +7,18 @@ from typing import Any, overload
 
 from drift.errors import ConfigError
 
-Function = Callable[[str], str | None]
+Function = Callable[[Any], Any]  # of a text, a class or None; of tokens, spans
 
 
 @dataclass(frozen=True)
 class PythonRule:
-    """A function of the text that returns a class, or None to abstain; `@rule` makes it."""
+    """A function as `@rule` makes it: of the text, to a class or None; of tokens, to spans (start, end, type)."""
 
     function: Function
     name: str
     weight: float = 1.0
 
-    def __call__(self, text: str) -> str | None:
+    def __call__(self, text: Any) -> Any:
         return self.function(text)
 
 
@@ -28,6 +28,8 @@ def rule(function: Function) -> PythonRule: ...
 def rule(*, name: str | None = None, weight: float = 1.0) -> Callable[[Function], PythonRule]: ...
 def rule(function: Any = None, *, name: str | None = None, weight: float = 1.0) -> Any:
     """Make a function a rule: it gets the text as it is, and returns the name of a class or None.
+
+    In a `TokenRuleSet` it gets the tokens of a sentence, and returns spans: first token, the one behind the last, type.
 
     @rule
     def shouting(text):

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from drift.errors import ConfigError, DataError, DriftError, FileError
+from drift.errors import ConfigError, DataError
+from drift.settings import nearest
 from drift.weak.casting import cast_votes
 from drift.weak.checking import check_rules
+from drift.weak.python_file import run_rules
 from drift.weak.python_rule import PythonRule
-from drift.weak.schema import Location, Rule, Ties, nearest
+from drift.weak.schema import Location, Rule, Ties
+from drift.weak.token_schema import TOKENS
 from drift.weak.yaml_file import read_yaml
 
 
@@ -47,6 +50,8 @@ class RuleSet:
     def from_yaml(cls, path: str | os.PathLike[str]) -> "RuleSet":
         """Rules from a YAML file; everything wrong with it is said at once, each fault with its line."""
         content, lines = read_yaml(Path(path))
+        if isinstance(content, Mapping) and content.get("task") == TOKENS:
+            raise ConfigError(f"{path}: rules for texts are needed, these have `task: {TOKENS}`; use label_tokens")
 
         def where(at: Location) -> str:
             return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
@@ -58,21 +63,7 @@ class RuleSet:
     @classmethod
     def from_python(cls, path: str | os.PathLike[str]) -> "RuleSet":
         """Rules from a Python file: it is run, and has a RuleSet in a variable called `rules`."""
-        import runpy
-
-        if not Path(path).is_file():
-            raise FileError(f"{path} is not there; give a YAML or Python file with rules")
-        try:
-            found = runpy.run_path(os.fspath(path)).get("rules")
-        except DriftError as error:
-            raise ConfigError(f"{path}: {error}") from error
-        except Exception as error:
-            raise ConfigError(
-                f"{path} failed ({type(error).__name__}: {error}); run it with python to see where"
-            ) from error
-        if not isinstance(found, RuleSet):
-            raise ConfigError(f"{path} has no RuleSet; end it with rules = RuleSet([...], classes=[...])")
-        return found
+        return run_rules(path, cls)
 
     def to_yaml(self) -> str:
         """The rules as a YAML file has them."""
@@ -133,8 +124,8 @@ class RuleSet:
         """
         table = columns or {}
         if missing := [name for name in self.columns if name not in table]:
-            hint = nearest(missing[0], list(table)) if table else "give the table as columns"
-            raise DataError(f"no column {missing[0]!r}, which a rule reads; {hint}")
+            hint = nearest(missing[0], table) if table else "; give the table as columns"
+            raise DataError(f"no column {missing[0]!r}, which a rule reads{hint}")
         read = {name: table[name] for name in self.columns}
         for name, values in read.items():
             if len(values) != len(texts):

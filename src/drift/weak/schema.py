@@ -1,20 +1,27 @@
 """What a rule may say, as pydantic models: strict, and every fault explained in the user's words."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from drift.data.packages import needed_for
+from drift.settings import nearest
 
 Ties = Literal["abstain", "random", "order"]
 Location = tuple[str | int, ...]  # where in the rules: ("rules", 3, "has", 0)
 Faults = list[tuple[Location, str]]
 
 
+def re2_module() -> Any:
+    with needed_for("patterns"):
+        import re2
+    return re2
+
+
 def compile_pattern(pattern: str, *, case_sensitive: bool) -> Any:
     """A pattern for re2, whose time is linear in the text; ValueError says what is wrong with it."""
-    import re2
-
+    re2 = re2_module()
     options = re2.Options()
     options.log_errors = False  # else re2 writes to standard error on its own
     options.never_capture = True  # only whether it matches is asked
@@ -57,9 +64,7 @@ class Pairs(Strict):
     within: int = Field(default=20, ge=0, le=1000, description="At most so many characters between the two.")
 
     def pattern(self) -> str:
-        import re2
-
-        before, after = ("|".join(map(re2.escape, words)) for words in (self.prefix, self.expression))
+        before, after = ("|".join(map(re2_module().escape, words)) for words in (self.prefix, self.expression))
         return f"(?s)(?:{before}).{{0,{self.within}}}(?:{after})"
 
     @model_validator(mode="after")
@@ -159,12 +164,6 @@ class Header(Strict):
 MODEL_OF_KEY: dict[str | int, type[Strict]] = {"pairs": Pairs, "unless": Unless, "cases": Case}
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """A hint to put behind "unknown": the known name that looks like it, or all of them."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-
-
 def faults_of(error: ValidationError, model: type[Strict], at: Location) -> Faults:
     """What pydantic found wrong with the value at a location, in our words."""
     return [((*at, *fault["loc"]), _explained(fault, model)) for fault in error.errors()]
@@ -174,7 +173,7 @@ def _explained(fault: Mapping[str, Any], model: type[Strict]) -> str:
     *parents, key = fault["loc"] or ("",)
     if fault["type"] == "extra_forbidden":
         inner = next((MODEL_OF_KEY[part] for part in reversed(parents) if part in MODEL_OF_KEY), model)
-        return f"unknown key {key!r}; {nearest(str(key), list(inner.model_fields))}"
+        return f"unknown key {key!r}{nearest(str(key), inner.model_fields)}"
     if fault["type"] == "missing":
         return f"{key} is missing"
     if fault["type"] == "tuple_type":

@@ -1,7 +1,12 @@
 """From votes to one weak label a text: by majority, by weight, or by Snorkel's label model."""
 
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
+from drift.data.packages import needed_for
 from drift.errors import ConfigError, ShapeError
 from drift.weak.casting import ABSTAIN
 from drift.weak.schema import Ties
@@ -55,18 +60,31 @@ def label_model(votes: np.ndarray, n_classes: int, *, seed: int = 0, epochs: int
 
     It learns how far to trust each rule from where they agree, and needs at least three of them.
     """
-    try:
-        from snorkel.labeling.model import LabelModel
-    except ImportError as error:
-        raise ConfigError("the label model needs Snorkel: pip install snorkel") from error
     _check_votes(votes, n_classes)
     if votes.shape[1] < 3:
         raise ConfigError(f"the label model needs at least 3 rules, here are {votes.shape[1]}; use the majority")
-    model = LabelModel(cardinality=n_classes, verbose=False)
-    model.fit(votes.astype(int), n_epochs=epochs, seed=seed, progress_bar=False)
-    labels = np.asarray(model.predict(votes.astype(int), tie_break_policy="abstain"))
+    with _generators_lent():
+        with needed_for("the label model", "pip install snorkel"):
+            from snorkel.labeling.model import LabelModel
+        model = LabelModel(cardinality=n_classes, verbose=False)
+        model.fit(votes.astype(int), n_epochs=epochs, seed=seed, progress_bar=False)
+        labels = np.asarray(model.predict(votes.astype(int), tie_break_policy="abstain"))
     # On a text without votes the model answers with the commonest class.
     return np.where((votes != ABSTAIN).any(axis=1), labels, ABSTAIN)
+
+
+@contextmanager
+def _generators_lent() -> Iterator[None]:
+    """Snorkel seeds the global generators, and draws from them on import: they are given back as they were."""
+    from drift.core.randomness import random_state, set_random_state
+
+    before = random.getstate(), np.random.get_state(), random_state()
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+        set_random_state(before[2])
 
 
 def _check_votes(votes: np.ndarray, n_classes: int) -> None:
