@@ -223,6 +223,22 @@ def test_another_encoding_is_read_where_it_is_named(folder: Path, call: Call, tr
     assert "café team" in (folder / "out.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    "verb", ["predict RUN test.csv -o out.csv", "evaluate RUN test.csv", "suggest RUN test.csv --label="]
+)
+def test_rows_are_counted_at_a_terminal_unless_quiet(
+    folder: Path, call: Call, trained: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    arguments = [str(trained) if part == "RUN" else part for part in verb.split()]
+    code, _, err = call(*arguments)
+    assert code == 0
+    assert "10 of 10 rows" in err
+    code, _, err = call(*arguments, "--quiet")
+    assert (code, err) == (0, "")
+
+
 def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call, encoder: str) -> None:
     options = quick(encoder, steps=1500, trace_every=50, checkpoint_every=500)
     process = subprocess.Popen(

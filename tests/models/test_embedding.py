@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from drift.errors import ConfigError, DataError, FileError
 from drift.models import embedding
-from drift.models.embedding import _batches, _tokenized, embed
+from drift.models.embedding import _tokenized, embed, like_batches
 from drift.models.encoders import load_encoder
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -170,7 +170,7 @@ def test_long_texts_have_the_tokens_they_have_when_read_to_the_end(text: str) ->
 
 @given(st.lists(st.integers(1, 50)), st.integers(1, 200))
 def test_batches_hold_every_row_once_and_keep_to_the_budget(lengths: list[int], batch_tokens: int) -> None:
-    batches = _batches(lengths, batch_tokens)
+    batches = like_batches(lengths, batch_tokens)
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     for rows in batches:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= batch_tokens

@@ -157,3 +157,33 @@ def test_a_frozen_classifier_is_the_head_of_the_pooled_tokens(pool: str) -> None
         batch = tokenizer(texts, padding=True, return_tensors="pt")
         found = classifier(batch["input_ids"], batch["attention_mask"])
         np.testing.assert_allclose(found, head((vectors - mean) / scale), atol=1e-4)
+
+
+HUB = """
+import os, socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+os.environ["HF_ENDPOINT"] = f"http://127.0.0.1:{server.getsockname()[1]}"
+asked = []
+def hang_up():
+    while True:
+        connection = server.accept()[0]
+        asked.append(connection.recv(200).decode().splitlines()[0])
+        connection.close()
+threading.Thread(target=hang_up, daemon=True).start()
+from drift.models.encoders import load_encoder
+try:
+    load_encoder("somebody/some-model")
+except Exception as error:
+    print(type(error).__name__, error)
+print(sum(line.startswith("HEAD / ") for line in asked), sum("some-model" in line for line in asked))
+"""
+
+
+def test_a_hub_that_does_not_answer_is_asked_once_and_not_for_the_model(tmp_path: Path) -> None:
+    environment = {**os.environ, "HF_HOME": str(tmp_path)}  # read when the hub's library is imported
+    for name in ("HF_HUB_OFFLINE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        environment.pop(name, None)
+    done = subprocess.run([sys.executable, "-c", HUB], capture_output=True, text=True, env=environment, check=True)
+    said, asked = done.stdout.splitlines()
+    assert said.startswith("FileError somebody/some-model is not a folder here and could not be had from the model hub")
+    assert asked == "1 0"

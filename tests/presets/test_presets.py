@@ -98,7 +98,7 @@ def test_every_setting_has_every_profile(profile: str) -> None:
             assert set(preset(name, setting, profile)) <= {"model", "method", "training"}
         with pytest.raises(ConfigError) as caught:
             preset(name, "none", profile)
-        assert str(caught.value) == f"'none' is not a setting of {name}; there are: {', '.join(each)}"
+        assert str(caught.value) == f"'none' is not a setting of {name} (there are: {', '.join(each)})"
 
 
 def test_changing_what_was_read_changes_no_later_reading() -> None:
@@ -109,10 +109,10 @@ def test_changing_what_was_read_changes_no_later_reading() -> None:
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
-        (("agnew", "weak"), "'agnew' is not a preset; did you mean 'agnews'? there are: agnews, amazon, bc5cdr"),
+        (("agnew", "weak"), "'agnew' is not a preset; did you mean 'agnews'?"),
         (("../presets/agnews", "weak"), "is not a preset"),
-        (("yelp", "semi"), "'semi' is not a setting of yelp; there are: weak"),
-        (("agnews", "task"), "'task' is not a setting of agnews; there are: weak, semi, textcnn"),
+        (("yelp", "semi"), "'semi' is not a setting of yelp (there are: weak)"),
+        (("agnews", "task"), "'task' is not a setting of agnews (there are: weak, semi, textcnn)"),
         (("agnews", "weak", "lap-top"), "not a profile; did you mean 'laptop'"),
     ],
 )
@@ -121,3 +121,12 @@ def test_a_wrong_name_is_told_with_what_there_is(asked: tuple[str, ...], answer:
         preset(*asked)
     assert answer in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_preset_of_another_task_is_refused_with_those_of_this_one() -> None:
+    assert preset_names("text") == ["agnews", "amazon", "imdb", "yelp"]
+    assert sorted(name for task in ("text", "tokens", "nodes") for name in preset_names(task)) == preset_names()
+    assert preset("agnews", "weak", task="text") == preset("agnews", "weak")
+    with pytest.raises(ConfigError) as caught:
+        preset("cora", "semi", task="text")
+    assert str(caught.value) == "'cora' is not a preset for text (there are: agnews, amazon, imdb, yelp)"

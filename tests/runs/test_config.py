@@ -9,7 +9,7 @@ import yaml
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
 from drift.presets import PROFILES
-from drift.runs.config import RunConfig, merge, read_assignments, read_config, resolve
+from drift.runs.config import RunConfig, TextConfig, merge, read_assignments, read_config, resolve
 
 KINDS = ("frozen", "finetuned", "textcnn")
 
@@ -64,7 +64,7 @@ def test_what_was_resolved_resolves_to_itself_whatever_the_machine(kind: str) ->
     config = resolved({"model": {"name": "textcnn"}} if kind == "textcnn" else {}, kind=kind)
     assert config.model.frozen is (kind == "frozen")
     back = yaml.safe_load(yaml.safe_dump(config.model_dump(mode="json")))
-    assert RunConfig.read(back) == config
+    assert TextConfig.read(back) == config
     assert resolved(back, kind=kind) == config
 
 

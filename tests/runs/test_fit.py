@@ -62,6 +62,11 @@ def in_form(form: str, table: dict[str, list[Any]], folder: Path) -> Any:
     return path
 
 
+def test_a_prior_of_another_number_of_classes_is_refused_before_anything_is_computed(fit: Fit) -> None:
+    with pytest.raises(ConfigError, match=r"method\.prior has 3 shares for 2 classes; .* order: money, sport$"):
+        fit(small_table(24, labeled=8), settings={"method": {"prior": [1, 1, 1]}})
+
+
 def test_the_same_rows_make_the_same_classifier_whatever_they_come_in(fit: Fit, tmp_path: Path) -> None:
     table = small_table(24, labeled=8)
     runs = [fit(in_form(form, table, tmp_path)) for form in ("csv", "jsonl.gz", "parquet", "DataFrame", "Dataset")]
@@ -207,6 +212,16 @@ def test_a_finished_run_can_be_resumed_to_itself(fit: Fit, tmp_path: Path) -> No
     again = drift.fit(out=tmp_path / "run", resume=True, quiet=True, onnx=False)
     assert isinstance(again, Run)
     assert same_weights(run, again)
+
+
+def test_a_run_is_not_resumed_with_other_tables(fit: Fit, tmp_path: Path) -> None:
+    table = small_table(24, labeled=8)
+    path = write_csv(tmp_path / "t.csv", table)
+    fit(path, out=tmp_path / "run")
+    for column, value in (("body", "another text"), ("topic", "sport")):
+        write_csv(tmp_path / "t.csv", {**table, column: [value, *table[column][1:]]})
+        with pytest.raises(StateError, match="the tables are not what they were when the run began"):
+            drift.fit(out=tmp_path / "run", resume=True, quiet=True, onnx=False)
 
 
 def test_skewed_classes_and_cut_texts_are_told(fit: Fit) -> None:

@@ -68,6 +68,17 @@ def test_every_form_holds_the_same_predictions(run: Run, tmp_path: Path, form: s
     assert labels == run.predict(table["body"]) == drift.predict(run, datasets.Dataset.from_dict(table))
 
 
+def test_the_columns_that_were_found_in_training_are_those_of_every_later_table(folder: Path, tmp_path: Path) -> None:
+    train = {"note": ["what somebody wrote about it, at some length"] * 24, **small_table(24, labeled=6)}
+    run = small_fit(pandas.DataFrame(train), str(folder.parent / "encoder"))  # "body" and "topic" by their names
+    assert run.metrics["columns"] == {"text": "body", "label": "topic"}
+    new = small_table(10, seed=3)
+    other = {"text": ["team"] * 10, "label": ["sport"] * 10, **new}  # where others are more obvious
+    assert drift.predict(run, pandas.DataFrame(other)) == run.predict(new["body"])
+    expected = drift.evaluate(run, pandas.DataFrame(new))
+    assert drift.evaluate(run, pandas.DataFrame(other)) == expected
+
+
 def test_rows_below_the_threshold_get_no_label(run: Run, tmp_path: Path) -> None:
     table = small_table(60, seed=3)
     confidence = run.predict_proba(table["body"]).max(1)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from drift.cli.report import report
 from drift.errors import FileError
-from drift.runs.config import RunConfig
+from drift.runs.config import TextConfig
 from drift.runs.report import spread, write_report
 from drift.training.run_folder import RunFolder
 from tests.report.test_page import HOSTILE, Reader
@@ -42,6 +42,9 @@ TRACE = [
 def metrics(*measured: str, classes: tuple[str, str] = ("bad", "good"), **more: Any) -> dict[str, Any]:
     """What `metrics.json` holds where dev, test, both or nothing was measured."""
     found: dict[str, Any] = {
+        "task": "text",
+        "unit": "texts",
+        "measures": {"accuracy": "accuracy", "macro_f1": "macro-F1"},
         "method": "drift",
         "model": "default",
         "kind": "frozen",
@@ -77,7 +80,7 @@ def metrics(*measured: str, classes: tuple[str, str] = ("bad", "good"), **more: 
 def page(folder: Path, found: dict[str, Any], trace: Sequence[dict[str, Any]] = ()) -> Reader:
     if not folder.exists():
         run = RunFolder(folder)
-        run.begin(RunConfig.read({"data": {"train": "some/train.csv"}}).model_dump(mode="json"))
+        run.begin(TextConfig.read({"data": {"train": "some/train.csv"}}).model_dump(mode="json"))
         run.write("trace.jsonl", "".join(json.dumps(entry) + "\n" for entry in trace))
         run.write_json("metrics.json", found)
     return Reader(write_report(folder).read_text(encoding="utf-8"))
@@ -88,7 +91,7 @@ def test_the_score_comes_first_with_rows_spread_budget_and_the_head_that_is_kept
     assert found.texts["h1"] == ["run: drift on train.csv"]
     assert found.texts["h2"][0] == "How good it is"
     headline, cost, kept = found.texts["p"][:3]
-    assert "70.00 % of 10 test rows" in headline  # that of the kept seed
+    assert "70.00 % of 10 test texts" in headline  # that of the kept seed
     assert "13 gold labels: 8 to train and 5 of dev" in cost
     assert "seed 1 of 2 (best on dev)" in kept
     assert "60.00 ± 14.14 %" in kept
@@ -103,7 +106,7 @@ def test_what_was_not_measured_is_said_first(tmp_path: Path) -> None:
 
 def test_dev_alone_is_said_to_be_too_good(tmp_path: Path) -> None:
     found = page(tmp_path / "run", metrics("dev"))
-    assert "70.00 % of 10 dev rows" in found.texts["p"][0]
+    assert "70.00 % of 10 dev texts" in found.texts["p"][0]
     assert "no test set: these rows also chose" in found.texts["p"][0]
     assert any("The same rows gave the temperature" in paragraph for paragraph in found.texts["p"])
 
@@ -111,7 +114,7 @@ def test_dev_alone_is_said_to_be_too_good(tmp_path: Path) -> None:
 def test_test_alone_has_no_temperature_to_tell_of(tmp_path: Path) -> None:
     paragraphs = " ".join(page(tmp_path / "run", metrics("test")).texts["p"])
     assert "Without a dev set there was nothing to find a temperature with" in paragraphs
-    assert "25.0 points apart (expected calibration error on 10 test rows)" in paragraphs
+    assert "25.0 points apart (expected calibration error on 10 test texts)" in paragraphs
 
 
 def test_class_by_class_is_what_scikit_learn_says(tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ def test_rules_come_with_denominators(tmp_path: Path) -> None:
     }
     weak_labels = {"labeled": share(50, 200), "accuracy": share(30, 40)}
     found = page(tmp_path / "run", metrics("test", rules=rules, weak_labels=weak_labels))
-    assert "Weak labels: 25.0% of 200 texts" in " ".join(found.texts["p"])
+    assert "25.0% of 200 texts have one" in " ".join(found.texts["p"])
     assert "Right: 75.0% of 40" in " ".join(found.texts["p"])
     assert "Coverage, overlap and conflict are shares of 200 texts" in found.texts["caption"]
     assert {"greeting", "50.0% of 2"} <= {*found.texts["th"], *found.texts["td"]}

@@ -114,8 +114,7 @@ def test_bad_input_is_told(run: Run, options: dict, error: type[Exception], mess
 @pytest.fixture
 def folder(run: Run, tmp_path: Path) -> Path:
     run.model.save(tmp_path / "run" / "model")
-    (tmp_path / "run" / "metrics.json").write_text("{}")
-    (tmp_path / "run" / "config.yaml").write_text("data: {text: body, label: subject}\n")
+    (tmp_path / "run" / "metrics.json").write_text('{"columns": {"text": "body", "label": "subject"}}')
     return tmp_path / "run"
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from drift.data.labels import UNLABELED
 from drift.errors import ConfigError, DriftError, LabelError
-from drift.runs.config import DataSettings
+from drift.runs.config import TextDataSettings
 from drift.runs.text_data import TextData, read_text_data
 from tests.runs.small import small_table, write_csv
 
-pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
+datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
 pandas = pytest.importorskip("pandas")
 
 RULES = """\
@@ -33,7 +33,7 @@ def read(train: Any, *, seed: int = 0, sources: dict[str, Any] | None = None, **
         return pandas.DataFrame(source) if isinstance(source, dict) else source
 
     given = {kind: table(source) for kind, source in {"train": train, **(sources or {})}.items()}
-    return read_text_data(DataSettings(text="body", **settings), given, seed=seed)
+    return read_text_data(TextDataSettings(text="body", **settings), given, seed=seed)
 
 
 def with_noise(table: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -69,6 +69,23 @@ def test_dev_and_test_are_their_labelled_rows() -> None:
     assert list(data.dev.texts["text"]) == small_table(8, seed=1)["body"][:5]
     assert data.dev.codes.tolist() == [0, 1, 0, 1, 0]
     assert len(data.test.codes) == 7
+
+
+def test_numbered_classes_of_a_dataset_are_read_by_name() -> None:
+    names = ["sport", "money"]  # not in the order in which classes are numbered here
+
+    def numbered(table: dict[str, list[Any]]) -> Any:
+        codes = [-1 if topic is None else names.index(topic) for topic in table["topic"]]
+        dataset = datasets.Dataset.from_dict({**table, "topic": codes})
+        return dataset.cast_column("topic", datasets.ClassLabel(names=names))
+
+    train, dev = small_table(10, labeled=4), small_table(8, seed=1, labeled=5)
+    given, expected = read(numbered(train), sources={"dev": numbered(dev)}), read(train, sources={"dev": dev})
+    assert given.classes == expected.classes
+    assert given.gold.tolist() == expected.gold.tolist()
+    assert given.dev is not None
+    assert expected.dev is not None
+    assert given.dev.codes.tolist() == expected.dev.codes.tolist()
 
 
 @pytest.mark.parametrize(

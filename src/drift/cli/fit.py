@@ -8,10 +8,14 @@ import typer
 
 def fit(
     train: str | None = typer.Argument(
-        None, metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet; not needed with --resume or --config."
+        None,
+        metavar="TABLE",
+        help="CSV, TSV, JSON lines (also .gz), Parquet, or CoNLL columns; not needed with --resume or --config.",
     ),
+    task: str | None = typer.Option(None, help="text: a class a text (default); tokens: a tag a word."),
     out: Path = typer.Option(..., "--out", "-o", file_okay=False, help="Folder of the run; it must be new or empty."),
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is found."),
+    tokens: str | None = typer.Option(None, help="Column with the words of each sentence, for --task tokens."),
     label: str | None = typer.Option(None, help="Column with the labels; blank is unlabelled."),
     weak: str | None = typer.Option(None, metavar="COLUMN", help="Column with noisy labels from any source."),
     rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
@@ -27,7 +31,7 @@ def fit(
     ),
     seed: int | None = typer.Option(None, min=0, help="Decides everything random."),
     seeds: int | None = typer.Option(None, min=1, help="Heads trained at once, with a fixed encoder (10)."),
-    preset: str | None = typer.Option(None, help="Settings of a dataset in the paper: agnews, imdb, yelp, amazon."),
+    preset: str | None = typer.Option(None, help="Settings of a dataset in the paper, such as agnews or wikigold."),
     profile: str = typer.Option("laptop", help="Of the preset: paper or laptop."),
     config: Path | None = typer.Option(None, help="YAML file with settings; config.yaml of a run is one."),
     assignments: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="One setting; may be repeated."),
@@ -36,7 +40,7 @@ def fit(
     onnx: bool = typer.Option(True, help="Write the model as ONNX too."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
 ) -> None:
-    """Train a text classifier from few labels, or from rules and no labels at all.
+    """Train a classifier of texts, or of the words in them, from few labels, or from rules and no labels at all.
 
     Rows with a blank label are unlabelled. Without a GPU the encoder stays fixed: texts become vectors once, and ten
     heads are trained at once, so that the score comes with a spread.
@@ -48,6 +52,8 @@ def fit(
         drift fit reviews.csv --rules rules.yaml --test test.csv -o runs/rules
 
         drift fit train.jsonl.gz --dev dev.jsonl.gz --labels-per-class 30 --set training.steps=300 -o runs/few
+
+        drift fit sentences.jsonl --task tokens --weak weak --dev dev.jsonl -o runs/names
 
         drift fit --resume -o runs/topics
     """
@@ -66,7 +72,9 @@ def fit(
         unlabeled=unlabeled,
         dev=dev,
         test=test,
+        task=task,
         text=text,
+        tokens=tokens,
         label=label,
         weak=weak,
         rules=rules,

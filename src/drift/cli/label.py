@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from drift.cli.table_bar import table_bar
+
 if TYPE_CHECKING:
     from drift.weak import Summary
 
@@ -16,11 +18,19 @@ class TiePolicy(StrEnum):
     order = "order"
 
 
+class Task(StrEnum):
+    text = "text"
+    tokens = "tokens"
+
+
 def label(
     table: Path = typer.Argument(..., help="Texts: .csv, .tsv, .jsonl (each also .gz) or .parquet."),
     rules: Path = typer.Option(..., "--rules", "-r", help="Rules: YAML, or Python with a RuleSet called `rules`."),
+    task: Task = typer.Option(Task.text, "--task", help="Whether rules are for texts or for the words in them."),
     out: Path | None = typer.Option(None, "--out", "-o", help="Table to write; without it, only say how rules do."),
-    text: str | None = typer.Option(None, "--text", help="Column of the texts; found by itself where it is obvious."),
+    text: str | None = typer.Option(
+        None, "--text", help="Column of the texts, or of words; found where it is obvious."
+    ),
     gold: str | None = typer.Option(None, "--label", help="Column of right labels, to measure the rules against."),
     column: str = typer.Option("weak", "--column", help="Name of the new column."),
     votes: bool = typer.Option(False, "--votes", help="Also a column vote_NAME for each rule."),
@@ -41,8 +51,9 @@ def label(
         drift label texts.csv --rules rules.yaml -o weak.parquet --label topic
 
         drift label texts.csv --rules rules.py -o weak.csv --votes --ties order --jobs -1
+
+        drift label sentences.jsonl --task tokens --rules rules.yaml -o weak.jsonl
     """
-    import sys
     from contextlib import nullcontext
     from functools import reduce
     from operator import add
@@ -54,11 +65,25 @@ def label(
     from drift.data.table_writer import TableWriter
     from drift.data.tables import read_chunks
     from drift.errors import ConfigError
-    from drift.training.progress import progress
     from drift.weak import ABSTAIN, RuleSet
     from drift.weak import label as label_texts
     from drift.weak.casting import PIECE
 
+    if task is Task.tokens:
+        from drift.cli.label_tokens import label_sentences
+
+        label_sentences(
+            table,
+            rules,
+            out,
+            tokens=text,
+            gold=gold,
+            column=column,
+            ties=None if ties is None else ties.value,
+            seed=seed,
+            encoding=encoding,
+        )
+        return
     if jobs == 0:
         raise ConfigError("--jobs 0 is no process at all; give 1 or more, or -1 for one a core")
     ruleset = RuleSet.from_file(rules)
@@ -73,11 +98,10 @@ def label(
         raise ConfigError(f"{table} has a column {taken[0]!r} already; rename it, or give another with --column")
 
     size = PIECE * effective_n_jobs(jobs)
-    shown = not quiet and sys.stderr.isatty()
-    total = sum(1 for _ in read_chunks(table, size=size, encoding=encoding)) if shown else 0
     rng = np.random.default_rng(seed)  # one for the whole table, however it is cut
     summaries = []
-    with TableWriter(out) if out else nullcontext() as writer, progress("Labelling", total, shown=shown) as tick:
+    bar = table_bar("Labelling", table, size, encoding=encoding, quiet=quiet)
+    with TableWriter(out) if out else nullcontext() as writer, bar as tick:
         for chunk in read_chunks(table, size=size, encoding=encoding):
             found = label_texts(
                 chunk.columns,
@@ -104,19 +128,11 @@ def label(
 
 def _show(summary: "Summary") -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
+    from drift.cli.show import show_table
     from drift.weak.diagnostics import table
 
-    headings, rows = table(summary)
-    view = Table(box=None, pad_edge=False)
-    for place, heading in enumerate(headings):
-        view.add_column(heading, justify="left" if place < 2 else "right")
-    for row in rows:
-        view.add_row(*map(escape, row))
-    console = Console()
-    console.print(view)
+    show_table(*table(summary))
     classes = ", ".join(f"{name} {count:,}" for name, count in summary.labels.items())
     lines = [f"Coverage, overlap and conflict are shares of {summary.coverage.of:,} texts."]
     lines.append(f"Labelled: {summary.labeled}" + (f" ({classes})" if classes else ""))
@@ -126,4 +142,4 @@ def _show(summary: "Summary") -> None:
         other = ", ".join(f"{name!r} ({count:,})" for name, count in summary.other_gold.items())
         lines.append(f"Right labels that are none of the classes, so that every vote on them is wrong: {other}")
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        Console().print(line, markup=False, highlight=False)

@@ -1,13 +1,27 @@
 """What a run came to, in a few lines at the terminal."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+WIDE = 160  # columns of a table that goes into a file or a pipe
+
 if TYPE_CHECKING:
     from drift.runs.result import Run
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table of words in the first two columns and numbers in the others."""
+    view = Table(box=None, pad_edge=False)
+    for place, heading in enumerate(headings):
+        view.add_column(heading, justify="left" if place < 2 else "right")
+    for row in rows:
+        view.add_row(*map(escape, row))
+    console = Console()
+    (console if console.is_terminal else Console(width=WIDE)).print(view)
 
 
 def show_run(console: Console, run: "Run") -> None:
@@ -21,18 +35,19 @@ def show_run(console: Console, run: "Run") -> None:
         "textcnn": "TextCNN",
     }[metrics["kind"]]
     console.print(
-        f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} texts; {how}", highlight=False
+        f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} {metrics['unit']}; {how}",
+        highlight=False,
     )
     scored = [name for name in ("dev", "test") if name in metrics]
     if scored:
         view = Table(box=None, pad_edge=False)
-        for heading in ("", "rows", "accuracy", "macro-F1"):
+        for heading in ("", metrics["unit"], *metrics["measures"].values()):
             view.add_column(heading, justify="right" if heading else "left")
         for name in scored:
             view.add_row(
                 name,
                 f"{metrics[name]['rows']:,}",
-                *(spread(metrics[name]["scores"], s) for s in ("accuracy", "macro_f1")),
+                *(spread(metrics[name]["scores"], measure) for measure in metrics["measures"]),
             )
         console.print(view)
         count = len(metrics["seeds"])

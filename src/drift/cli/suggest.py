@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from drift.cli.table_bar import table_bar
+
 if TYPE_CHECKING:
     from drift.runs.suggest import Suggestion
 
@@ -17,6 +19,7 @@ def suggest(
     text: str | None = typer.Option(None, help="Column with the texts; the one trained on if left out."),
     label: str | None = typer.Option(None, help="Column with labels; rows that have one are left out."),
     encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
     """Find the unlabelled rows that are worth a label most: the least sure first, no two alike.
 
@@ -29,9 +32,11 @@ def suggest(
 
         drift suggest runs/topics data.csv -n 50 -o to-label.csv --label topic
     """
+    from drift.runs.predict import PIECE
     from drift.runs.suggest import suggest as choose
 
-    chosen = choose(run, table, n, out=out, text=text, label=label, encoding=encoding)
+    with table_bar("Looking", table, PIECE, encoding=encoding, quiet=quiet) as tick:
+        chosen = choose(run, table, n, out=out, text=text, label=label, encoding=encoding, tick=tick)
     if out is None:
         _show(chosen)
     else:

@@ -54,3 +54,10 @@ class EndlessBatches(Iterator[Tensor]):
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._epoch, self._ready = state["epoch"].clone(), state["ready"].clone()
         self.generator.set_state(state["generator"])
+
+
+def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers start, start + 1, ... of every start, `count` of them, one after another."""
+    ends = np.cumsum(counts)
+    numbers: np.ndarray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return numbers

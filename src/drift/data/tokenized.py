@@ -37,8 +37,11 @@ class Tokenizer(Protocol):
 class TokenizedTexts:
     """Token ids in a memory-mapped Arrow file.
 
-    lengths: the tokens of each row, special ones included. truncated: how many rows were cut to fit.
+    lengths: the tokens of each row, special ones included. counts: None, as a text has one class.
+    truncated: how many rows were cut to fit.
     """
+
+    counts = None
 
     def __init__(self, file: Path, *, pad_token_id: int) -> None:
         import pyarrow as pa

@@ -44,13 +44,13 @@ def embed(
     """
     if pool not in POOLS:
         raise ConfigError(f"pool is {pool!r}; it is one of {', '.join(POOLS)}")
-    settings = (FORMAT, _fingerprint(encoder), max_length, pool)
+    settings = (FORMAT, fingerprint(encoder), max_length, pool)
     starts = range(0, max(len(texts), 1), PIECE)
     rows_in_order = checked(texts)
     keys = [content_key(islice(rows_in_order, PIECE), *settings) for _ in starts]
     files = [cache_folder() / "embeddings" / f"{key}.npy" for key in keys]
     whole = files[0] if len(files) == 1 else files[0].with_name(f"{content_key(keys, FORMAT)}.npy")
-    if (cached := _read(whole)) is not None:
+    if (cached := read_array(whole)) is not None:
         return cached
     model, tokenizer = load_encoder(encoder)
     check_length(max_length, encoder, model, tokenizer)
@@ -62,23 +62,23 @@ def embed(
         with workers, (progress or silent)("Embedding texts", len(texts)) as tick:
             for start, file in zip(starts, files, strict=True):
                 piece = list(texts[start : start + PIECE])
-                if _read(file) is not None:
+                if read_array(file) is not None:
                     for _ in piece:
                         tick()
                     continue
                 tokens = _tokenized(tokenizer, piece, max_length)
                 forward = partial(_vectors, model, tokens, pool=pool, padding=tokenizer.pad_token_id)
                 vectors = np.empty((len(piece), width), dtype=np.float32)
-                batches = _batches([len(row) for row in tokens], batch_tokens)
+                batches = like_batches([len(row) for row in tokens], batch_tokens)
                 for rows, found in zip(batches, workers.map(forward, batches), strict=True):
                     vectors[rows] = found
                     for _ in rows:
                         tick()
-                _write(file, [vectors], vectors.shape)
+                write_array(file, [vectors], vectors.shape)
     finally:
         torch.set_num_threads(threads)
     if len(files) > 1:
-        _write(whole, map(np.load, files), (len(texts), width))
+        write_array(whole, map(np.load, files), (len(texts), width))
     mapped: np.ndarray = np.load(whole, mmap_mode="r")
     return mapped
 
@@ -109,7 +109,7 @@ def _tokenized(tokenizer: Any, texts: list[str], max_length: int) -> list[list[i
     return [row or [tokenizer.pad_token_id] for row in tokens]  # an empty text has no token where none are added
 
 
-def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
+def like_batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
     """Rows of like length together, so that hardly anything is padding; the longest first."""
     order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
     batches = []
@@ -120,7 +120,7 @@ def _batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
     return batches
 
 
-def _fingerprint(encoder: str) -> str:
+def fingerprint(encoder: str) -> str:
     """What the encoder is: the content of its folder, or the revision that the hub gave."""
     folder = Path(encoder_path(encoder))
     if not folder.is_dir():
@@ -141,7 +141,7 @@ def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> N
         raise ConfigError(f"max_length is {max_length}; {encoder} takes {least} to {limit} tokens")
 
 
-def _read(file: Path) -> np.ndarray | None:
+def read_array(file: Path) -> np.ndarray | None:
     """The array in a file; None where there is none, or one cut short."""
     try:
         array: np.ndarray = np.load(file, mmap_mode="r")
@@ -150,7 +150,7 @@ def _read(file: Path) -> np.ndarray | None:
     return array
 
 
-def _write(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
+def write_array(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
     """Arrays, one below the other, as one of this shape; they are never held all at once."""
     try:
         with whole_file(path) as aside, aside.open("wb") as file:

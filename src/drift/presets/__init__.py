@@ -3,50 +3,57 @@
 A setting is `weak` or `semi` with the usual model, or the name of another model the paper tries (`textcnn`, `grand`).
 """
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
 import yaml
 
 from drift.errors import ConfigError
+from drift.settings import nearest
 
 ABOUT = {"description", "task", "source"}  # what is true of a dataset in every setting
 PROFILES = ("paper", "laptop")
-DEFAULTS = "defaults.yaml"
+DEFAULTS = "defaults"
 
 
-def preset_names() -> list[str]:
-    """The datasets there are presets for."""
-    found = [file.name for file in files(__name__).iterdir()]
-    return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml") and name != DEFAULTS)
+def preset_names(task: str | None = None) -> list[str]:
+    """The datasets there are presets for, of one task (`text`, `tokens`, `nodes`) or of all."""
+    stems = [file.name.removesuffix(".yaml") for file in files(__name__).iterdir() if file.name.endswith(".yaml")]
+    names = sorted(stem for stem in stems if stem != DEFAULTS)
+    return names if task is None else [name for name in names if _content(name)["task"] == task]
 
 
-def preset(name: str, setting: str, profile: str = "paper", kind: str = "finetuned") -> dict[str, Any]:
+def preset(
+    name: str, setting: str, profile: str = "paper", kind: str = "finetuned", *, task: str | None = None
+) -> dict[str, Any]:
     """The configuration of a dataset in one setting and profile, in sections model, method and training.
 
     kind: of model, `frozen`, `finetuned` or `textcnn`: a laptop's profile differs by it. The paper fine-tunes.
+    task: what the dataset must be for, if it matters.
     """
-    content = yaml.safe_load((files(__name__) / f"{_one_of(preset_names(), name, 'preset')}.yaml").read_text("utf-8"))
+    content = _content(_one_of(preset_names(task), name, f"preset for {task}" if task else "preset"))
     settings = [key for key in content if key not in ABOUT]
     profiles: dict[str, dict[str, Any]] = content[_one_of(settings, setting, f"setting of {name}")]
     found = profiles[_one_of(PROFILES, profile, "profile")]
     return found.get(kind, {}) if profile == "laptop" else found
 
 
-def _one_of(known: Sequence[str], name: str, kind: str) -> str:
+def _content(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
+    return found
+
+
+def _one_of(known: Iterable[str], name: str, kind: str) -> str:
     if name in known:
         return name
-    close = difflib.get_close_matches(name, known, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    raise ConfigError(f"{name!r} is not a {kind}; {meant}there are: {', '.join(known)}")
+    raise ConfigError(f"{name!r} is not a {kind}{nearest(name, known)}")
 
 
-def defaults(kind: str, *, weak: bool) -> dict[str, Any]:
-    """Where nothing else is said: the configuration for a kind of model, `frozen`, `finetuned` or `textcnn`."""
-    content: dict[str, dict[str, Any]] = yaml.safe_load((files(__name__) / DEFAULTS).read_text("utf-8"))
-    found = content[_one_of(list(content), kind, "kind of model")]
+def defaults(task: str, kind: str, *, weak: bool) -> dict[str, Any]:
+    """Where nothing else is said: the configuration for a task and a kind of model."""
+    content = _content(DEFAULTS)[task]
+    found: dict[str, Any] = content[_one_of(content, kind, f"kind of model for {task}")]
     over = found.pop("weak", {})
     if weak:
         for section, values in over.items():

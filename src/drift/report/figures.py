@@ -117,8 +117,11 @@ def decision_regions(
         return figure
 
 
-def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accuracy") -> Figure:
-    """Loss and the mean score on dev over a run, the start and the game after it. entries: of its trace."""
+def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accuracy", name: str = "accuracy") -> Figure:
+    """Loss and the mean score on dev over a run, the start and the game after it.
+
+    entries: of its trace. score: which of its scores; name: what to call it.
+    """
     start = max((entry["step"] for entry in entries if entry["phase"] == "start"), default=0)
     with _style():
         figure = Figure(figsize=(8, 3), layout="constrained")
@@ -131,7 +134,7 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
                 if points:
                     axis.plot(*zip(*points, strict=True), "o-", color=colour, label=phase, markersize=3)
         axes[0].set(xlabel="step", ylabel="loss", title="Loss: each phase has its own")
-        axes[1].set(xlabel="step", ylabel=f"{score.replace('_', ' ')} (%)", title="Dev, mean over seeds")
+        axes[1].set(xlabel="step", ylabel=f"{name} (%)", title="Dev, mean over seeds")
         _log_if_positive(axes[0])
         for axis in axes:
             if axis.lines:

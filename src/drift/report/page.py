@@ -4,7 +4,7 @@ Everything goes through a template that escapes it, so text from data cannot bec
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 import drift
+
+COLORS = 6  # of marks, in page.html
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,27 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Marked:
+    """A sentence in pieces, some of them marked with a kind; whose: who marked them."""
+
+    whose: str
+    pieces: Sequence[tuple[str, str | None]]
+    colors: Mapping[str, int]  # of each kind, from 0
+
+    def color(self, kind: str) -> int:
+        return self.colors[kind] % COLORS
+
+
+@dataclass(frozen=True)
 class Section:
-    """A heading, and below it paragraphs, tables, pictures and commands, in this order."""
+    """A heading, and below it paragraphs, marked sentences, tables, pictures and commands, in this order.
+
+    marked: groups of a few that belong together, such as one sentence marked by several.
+    """
 
     heading: str
     paragraphs: Sequence[str] = ()
+    marked: Sequence[Sequence[Marked]] = field(default=(), kw_only=True)
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
     commands: Sequence[str] = field(default=())

@@ -15,33 +15,60 @@ from drift.settings import Settings, nearest
 from drift.training.settings import TrainingSettings
 
 
-class DataSettings(Settings):
+class TableSettings(Settings):
     """Where rows and labels come from. Names of files, or what was given in Python, in words."""
 
-    train: str = Field("", description="Table with texts; rows with a blank label are unlabelled.")
-    unlabeled: str | None = Field(None, description="Table with more texts; its labels are not looked at.")
+    train: str = Field("", description="Table to train on; rows with a blank label are unlabelled.")
+    unlabeled: str | None = Field(None, description="Table with more rows; its labels are not looked at.")
     dev: str | None = Field(None, description="Table with labels to choose by; they count in the label budget.")
     test: str | None = Field(None, description="Table with labels, scored once at the end.")
-    text: str | None = Field(None, description="Column with the texts.")
     label: str | None = Field(None, description="Column with the labels.")
     weak: str | None = Field(None, description="Column with noisy labels, from a crowd, a language model or rules.")
     rules: str | None = Field(None, description="File with rules that give noisy labels.")
-    labels_per_class: int | None = Field(None, ge=1, description="Keep this many labels of each class, by seed.")
     dev_rows: int | None = Field(None, ge=1, description="Use only this many rows of dev, by seed.")
     train_rows: int | None = Field(None, ge=1, description="Use only this many rows of train, by seed.")
     test_rows: int | None = Field(None, ge=1, description="Score only this many rows of test, by seed.")
-    encoding: str = Field("utf-8", description="Of CSV, TSV and JSON lines.")
+    encoding: str = Field("utf-8", description="Of CSV, TSV, JSON lines and CoNLL columns.")
+
+    @property
+    def is_weak(self) -> bool:
+        return self.weak is not None or self.rules is not None
 
 
-class ModelSettings(Settings):
-    """Which model, and how much of it is trained."""
+class TextDataSettings(TableSettings):
+    """Texts and their classes."""
 
-    name: str = Field("default", description="An encoder by name or folder, default, or textcnn.")
+    text: str | None = Field(None, description="Column with the texts.")
+    labels_per_class: int | None = Field(None, ge=1, description="Keep this many labels of each class, by seed.")
+
+
+class TokenDataSettings(TableSettings):
+    """Sentences and the tags of their words."""
+
+    tokens: str | None = Field(None, description="Column with the words of each sentence, or with raw text.")
+    scheme: str | None = Field(None, description="Of the tags: IOB2, IOB1, BIOES or IO; by their look, if left out.")
+    uncovered: Literal["ignore", "O", "dev"] = Field(
+        "dev",
+        description="A word that no weak label covers: nothing is known of it, or it is O; dev: what does better.",
+    )
+    labeled_rows: int | None = Field(None, ge=1, description="Keep the labels of this many sentences, by seed.")
+
+
+class EncoderSettings(Settings):
+    """Which encoder, and how much of it is trained."""
+
+    name: str = Field("default", description="An encoder by name or folder, or default.")
     frozen: bool | None = Field(
         None, description="Only a head on fixed vectors is trained; as the machine is, if left out."
     )
-    max_length: int = Field(128, ge=2, description="Tokens of a text that are read.")
+    max_length: int = Field(128, ge=2, description="Sub-words that are read at once.")
     dropout: float | None = Field(None, ge=0, lt=1, description="In place of the model's own.")
+
+
+class TextModelSettings(EncoderSettings):
+    """The model of texts."""
+
+    name: str = Field("default", description="An encoder by name or folder, default, or textcnn.")
     pool: Literal["mean", "cls", "layers"] = Field(
         "mean", description="What stands for a text where the encoder is fixed."
     )
@@ -52,12 +79,20 @@ class ModelSettings(Settings):
     train_vectors: bool = Field(True, description="Of textcnn.")
 
 
+class TokenModelSettings(EncoderSettings):
+    """The model of words."""
+
+    layers: int | None = Field(
+        None, ge=1, description="Layers of the encoder to keep; if left out all, or half where it is fixed."
+    )
+
+
 class RunConfig(Settings):
     """All of it. method: its name, and its own settings."""
 
-    task: Literal["text"] = "text"
-    data: DataSettings = DataSettings()
-    model: ModelSettings = ModelSettings()
+    task: str
+    data: Any
+    model: Any
     method: dict[str, Any] = Field(default_factory=lambda: {"name": "drift"})
     training: TrainingSettings = TrainingSettings()
     seeds: int = Field(10, ge=1, description="Heads trained at once where the encoder is fixed.")
@@ -78,12 +113,57 @@ class RunConfig(Settings):
     def method_name(self) -> str:
         return str(self.method["name"])
 
+    def check_prior(self, classes: Sequence[str]) -> None:
+        """Refuse shares of another number of classes now, not after minutes of embedding."""
+        prior = self.method.get("prior")
+        if prior is not None and len(prior) != len(classes):
+            raise ConfigError(
+                f"method.prior has {len(prior)} shares for {len(classes)} classes; give one each, in this order:"
+                f" {', '.join(classes)}"
+            )
+
     def method_settings(self) -> Settings:
         return METHODS[self.method_name].settings_type.read(_without(self.method, "name"))
 
 
+class TextConfig(RunConfig):
+    """A run on texts."""
+
+    task: Literal["text"] = "text"
+    data: TextDataSettings = TextDataSettings()
+    model: TextModelSettings = TextModelSettings()
+
+
+class TokenConfig(RunConfig):
+    """A run on the words of sentences."""
+
+    task: Literal["tokens"] = "tokens"
+    data: TokenDataSettings = TokenDataSettings()
+    model: TokenModelSettings = TokenModelSettings()
+
+
+CONFIGS: dict[str, type[RunConfig]] = {"text": TextConfig, "tokens": TokenConfig}
+
+
+def config_of(values: Mapping[str, Any], where: str) -> RunConfig:
+    """A whole configuration, such as a run's folder holds."""
+    return CONFIGS[known_task(values.get("task", "text"))].read(values, where)
+
+
+def known_task(name: Any) -> str:
+    if name not in CONFIGS:
+        raise ConfigError(f"there is no task {name!r}{nearest(str(name), CONFIGS)}")
+    return str(name)
+
+
 def resolve(
-    *, kind: str, weak: bool, preset_name: str | None, profile: str, layers: Sequence[Mapping[str, Any]]
+    *,
+    task: str = "text",
+    kind: str,
+    weak: bool,
+    preset_name: str | None,
+    profile: str,
+    layers: Sequence[Mapping[str, Any]],
 ) -> RunConfig:
     """One configuration of several: defaults for the kind of model, then a preset, then `layers`, later ones first.
 
@@ -91,10 +171,10 @@ def resolve(
     """
     if profile not in PROFILES:
         raise ConfigError(f"there is no profile {profile!r}{nearest(profile, list(PROFILES))}")
-    merged: dict[str, Any] = defaults(kind, weak=weak)
+    merged: dict[str, Any] = defaults(task, kind, weak=weak)
     if preset_name is not None:
         setting = "textcnn" if kind == "textcnn" else "weak" if weak else "semi"
-        merged = merge(merged, preset(preset_name, setting, profile, kind))
+        merged = merge(merged, preset(preset_name, setting, profile, kind, task=task))
     for layer in layers:
         merged = merge(merged, layer)
     # Else the machine would decide again when the run is resumed or repeated.
@@ -104,7 +184,7 @@ def resolve(
         known = {*METHODS[name].settings_type.model_fields, "name"}
         given = _given_to(name, layers)
         merged["method"] = {key: value for key, value in merged["method"].items() if key in known | given}
-    return RunConfig.read(merged, "configuration")
+    return CONFIGS[task].read(merged, "configuration")
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

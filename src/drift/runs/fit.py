@@ -2,31 +2,30 @@
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from drift.data.tables import source_name
 from drift.errors import ConfigError
-from drift.runs.config import RunConfig, merge, read_config, resolve
-from drift.runs.result import Run, account
-from drift.runs.text_data import LabeledTexts, TextData, read_text_data
-from drift.runs.text_models import Prepared, prepare
-from drift.tasks.examples import Examples, Labeled, Unlabeled
+from drift.runs.config import RunConfig, config_of, known_task, merge, read_config, resolve
+from drift.runs.result import Predictions, Run, account
+from drift.runs.task import HeldOut, Prepared, Task
+from drift.runs.text_task import TextTask
+from drift.runs.token_task import TokenTask
 from drift.tasks.scoring import classification_scores
-from drift.training.data import TrainingData
 from drift.training.evaluation import predict
 from drift.training.machine import Alone, Machine
 from drift.training.plan import Plan, make_plan
 from drift.training.progress import progress
-from drift.training.run_folder import RunFolder
+from drift.training.run_folder import DATA, RunFolder
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
+
+TASKS: dict[str, type[Task]] = {"text": TextTask, "tokens": TokenTask}
 
 
 def fit(
@@ -36,7 +35,9 @@ def fit(
     unlabeled: Any = None,
     dev: Any = None,
     test: Any = None,
+    task: str | None = None,
     text: str | None = None,
+    tokens: str | None = None,
     label: str | None = None,
     weak: str | None = None,
     rules: str | Path | None = None,
@@ -56,10 +57,11 @@ def fit(
     onnx: bool = True,
     quiet: bool = False,
 ) -> Run | Plan:
-    """Train a text classifier from a table and say how good it is.
+    """Train a classifier from a table and say how good it is.
 
-    train, unlabeled, dev, test: paths (CSV, TSV, JSON lines, gzipped or not, Parquet), DataFrames or Datasets. A blank
-    label is an unlabelled row. text, label: columns; obvious ones are found. weak: a column with noisy labels; rules: a
+    task: "text" for a class a text, "tokens" for a tag a word. train, unlabeled, dev, test: paths (CSV, TSV, JSON
+    lines, gzipped or not, Parquet, for words also CoNLL columns), DataFrames or Datasets. A blank label is an
+    unlabelled row. text, tokens, label: columns; obvious ones are found. weak: a column with noisy labels; rules: a
     file with rules that give some. labels_per_class: forget all labels but so many of each class. model: an encoder by
     name or folder, "default" or "textcnn". finetune: train the whole encoder; by default only on a machine with a GPU.
     seeds: how many heads to train at once where the encoder is fixed. preset, profile, config, settings: where other
@@ -70,20 +72,21 @@ def fit(
         return _resumed(out, resume=resume, onnx=onnx, quiet=quiet)
     given = {"train": train, "unlabeled": unlabeled, "dev": dev, "test": test}
     named: dict[str, Any] = {kind: source_name(source) for kind, source in given.items() if source is not None}
-    named |= {"text": text, "label": label, "weak": weak, "rules": None if rules is None else str(rules)}
+    named |= {"text": text, "tokens": tokens, "label": label, "weak": weak}
+    named |= {"rules": None if rules is None else str(rules)}
     options = {
         "data": {**_given(named), **_given({"encoding": encoding, "labels_per_class": labels_per_class})},
         "model": _given({"name": model, "frozen": None if finetune is None else not finetune}),
         "method": _given({"name": method}),
         "training": _given({"seed": seed}),
-        **_given({"seeds": seeds}),
+        **_given({"task": task, "seeds": seeds}),
     }
     below = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     layers = [below, options, dict(settings or {})]
-    kind = _kind(layers, preset, profile)
-    said = merge(merge(below, options), layers[-1])["data"]
-    is_weak = said.get("weak") is not None or said.get("rules") is not None
-    resolved = resolve(kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
+    said = merge(merge(below, options), layers[-1])
+    kind, name = _kind(said["model"], preset, profile), known_task(said.get("task", "text"))
+    is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
+    resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:
         raise ConfigError("no table was given; name one, here or as data.train in the configuration")
     sources = {kind: getattr(resolved.data, kind) if source is None else source for kind, source in given.items()}
@@ -96,118 +99,85 @@ def _resumed(out: str | Path | None, *, resume: bool, onnx: bool, quiet: bool) -
     if out is None or not resume:
         raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
     folder = RunFolder(out)
-    config = RunConfig.read(folder.config(), str(folder.path))
+    config = config_of(folder.config(), str(folder.path))
     sources = {kind: getattr(config.data, kind) for kind in ("train", "unlabeled", "dev", "test")}
-    kind = _kind([{"model": config.model.model_dump()}], None, "laptop")
+    kind = _kind(config.model.model_dump(), None, "laptop")
     return Fitting(config, kind, sources, folder, quiet=quiet).run(resume=True, onnx=onnx)
 
 
 class Fitting:
-    """One text run in its parts: read, prepare, train, judge, save."""
+    """One run in its parts: read, prepare, train, judge, save."""
 
     def __init__(
         self, config: RunConfig, kind: str, sources: dict[str, Any], folder: RunFolder | None, *, quiet: bool
     ) -> None:
-        self.config, self.kind, self.sources, self.folder, self.quiet = config, kind, sources, folder, quiet
-        self.seed = config.training.seed
-        self.seeds = tuple(range(self.seed, self.seed + (config.seeds if kind == "frozen" else 1)))
-        self.bar = partial(progress, shown=not quiet)
+        self.config, self.sources, self.folder, self.quiet = config, sources, folder, quiet
+        first = config.training.seed
+        self.seeds = tuple(range(first, first + (config.seeds if kind == "frozen" else 1)))
+        self.task = TASKS[config.task](config, kind, self.seeds, partial(progress, shown=not quiet))
 
     def plan(self) -> Plan:
         """Time a few steps; nothing is written."""
-        data = read_text_data(self.config.data, self.sources, seed=self.seed)
-        prepared, training = self._prepare(data)
-        with self._threads():
-            return make_plan(self._trainer(prepared, training, Alone(), None))
+        self.task.read(self.sources)
+        prepared = self.task.prepare()
+        with threads(self.config.training.threads):
+            return make_plan(self._trainer(prepared, Alone(), None))
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
         settings, described = self.config.training, self.config.model_dump(mode="json")
         if self.folder is not None and os.environ.get("RANK", "0") == "0":
             self.folder.check(described, resume=resume)  # now, not after minutes of embedding
-        data = read_text_data(self.config.data, self.sources, seed=self.seed)
-        prepared, training = self._prepare(data)
+        self.task.read(self.sources)
+        if self.folder is not None and resume:
+            self.folder.check_data(self.task.fingerprint())
+        prepared = self.task.prepare()
         machine: Alone = Alone()
         if self.folder is not None:
             machine = Machine(precision=settings.precision, trackers=settings.trackers, folder=self.folder.path)
             if machine.process == 0:
                 self.folder.begin(described, resume=resume)
+                self.folder.write_json(DATA, {"fingerprint": self.task.fingerprint()})
             machine.gather(None)
         whole = copy.deepcopy(prepared.student) if machine.sharded else None  # the other one is cut up in place
-        with self._threads():
-            trainer = self._trainer(prepared, training, machine, self.folder)
+        with threads(self.config.training.threads):
+            trainer = self._trainer(prepared, machine, self.folder)
             outcome = trainer.run(resume=resume)
-        test = None if data.test is None else self._held_out(prepared, data.test)
-        of = {
-            name: (_probabilities(trainer, part), part.labels.numpy())
-            for name, part in (("dev", training.dev), ("test", test))
-            if part is not None
-        }
-        chosen = int(trainer.selection.scores.argmax()) if data.dev is not None else 0
+        held_out = {"dev": prepared.dev, "test": prepared.test()}
+        predictions = {name: _predictions(trainer, part) for name, part in held_out.items() if part is not None}
+        chosen = int(trainer.selection.scores.argmax()) if prepared.dev is not None else 0
         student = machine.unwrap(trainer.method.student) if whole is None else whole
         if whole is not None:
             whole.load_state_dict(machine.whole_state(trainer.method.student))
         model = prepared.finished(student.cpu(), chosen)
-        run = account(self.config, self.kind, data, training.budget, outcome, of, self.seeds, chosen, model)
+        run = account(self.task, prepared.training.budget, outcome, predictions, chosen, model)
         run.notes.extend(prepared.notes)
         if self.folder is not None and machine.process == 0:
             run.save(self.folder, onnx=onnx)
         return run
 
-    def _threads(self) -> Any:
-        wanted = self.config.training.threads
-        return nullcontext() if wanted is None else threads(wanted)
-
-    def _prepare(self, data: TextData) -> tuple[Prepared, TrainingData]:
-        prepared = prepare(self.kind, self.config.model, data.texts, data.classes, seeds=self.seeds, progress=self.bar)
-        examples = prepared.examples(data.texts)
-        rows = [data.labeled_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
-        codes = data.gold if data.weak is None else data.weak
-        if data.weak is None:
-            rest = [np.setdiff1d(np.arange(len(data.gold)), chosen) for chosen in rows]
-        else:
-            rest = [np.arange(len(data.gold))] * len(rows)
-        unlabeled = None
-        if len(rest[0]):
-            # Only a simulation knows the labels it hides; they measure pseudo-labels and choose nothing.
-            unlabeled = Unlabeled(examples, self._stack(rest), self._stack([data.gold[r] for r in rest]))
-        labeled = Labeled(examples, self._stack(rows), self._stack([codes[r] for r in rows]))
-        dev = None if data.dev is None else self._held_out(prepared, data.dev)
-        return prepared, TrainingData(labeled, unlabeled, dev, weak=data.weak is not None)
-
-    def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
-        tensors = [torch.from_numpy(np.asarray(part)) for part in parts]
-        return torch.stack(tensors) if self.kind == "frozen" else tensors[0]
-
-    def _held_out(self, prepared: Prepared, part: LabeledTexts) -> Labeled:
-        examples: Examples = prepared.examples(part.texts)
-        return Labeled(examples, torch.arange(len(examples)), torch.from_numpy(part.codes))
-
-    def _trainer(self, prepared: Prepared, training: TrainingData, machine: Alone, folder: RunFolder | None) -> Trainer:
+    def _trainer(self, prepared: Prepared, machine: Alone, folder: RunFolder | None) -> Trainer:
         return Trainer(
             prepared.student,
-            training,
+            prepared.training,
             self.config.training,
             self.config.method_name,
             self.config.method_settings(),
-            classification_scores,
-            seeds=self.seeds if self.kind == "frozen" else None,
+            classification_scores if prepared.dev is None else prepared.dev.score,
+            seeds=self.seeds if self.task.stacked else None,
             machine=machine,
             folder=folder,
             quiet=self.quiet,
         )
 
 
-def _probabilities(trainer: Trainer, part: Labeled) -> np.ndarray:
-    """`(seeds, n, C)`."""
+def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:
+    part = held_out.part
     found = predict(trainer.method, part.examples, part.rows, trainer.machine, trials=trainer.trials).numpy()
-    return found if trainer.trials is not None else found[None]
+    return Predictions(found if trainer.trials is not None else found[None], part.labels.numpy(), held_out.score)
 
 
-def _kind(layers: Sequence[Mapping[str, Any]], preset: str | None, profile: str) -> str:
-    """Frozen where nothing else is said and there is no GPU; the paper's profile fine-tunes."""
-    said: dict[str, Any] = {}
-    for layer in layers:
-        said = merge(said, layer.get("model", {}))
+def _kind(said: Mapping[str, Any], preset: str | None, profile: str) -> str:
+    """Frozen where nothing else is said and there is no GPU; the paper's profile fine-tunes. said: of the model."""
     if said.get("name") == "textcnn":
         return "textcnn"
     frozen = said.get("frozen")

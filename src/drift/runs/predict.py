@@ -1,6 +1,6 @@
 """Use a trained run: open it, predict tables of any size in constant memory, and score it on labelled ones."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from drift.data.columns import find_column, guess_label_column, guess_text_column
-from drift.data.table_writer import TableWriter
+from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import Chunk, read_chunks, source_name
 from drift.data.text_tables import label_of, text_of
 from drift.errors import DataError, FileError, LabelError
 from drift.models.text_model import TextModel
+from drift.models.token_model import TokenModel
+from drift.runs.predict_tokens import evaluate_tokens, predict_tokens
 from drift.runs.result import MODEL, Run
 from drift.tasks.calibration import calibration_error
 from drift.tasks.scoring import classification_scores
-from drift.training.run_folder import CONFIG, METRICS, RunFolder
+from drift.training.run_folder import METRICS, RunFolder
+
+PIECE = 512  # rows that are predicted at a time
 
 
 def load(run: str | Path) -> Run:
@@ -25,7 +29,8 @@ def load(run: str | Path) -> Run:
     metrics = folder.read_json(METRICS)
     if not isinstance(metrics, dict):
         raise FileError(f"{folder.path / METRICS} is not what a run writes; copy it again")
-    return Run(TextModel.load(folder.path / MODEL), metrics, folder.path, metrics.get("notes", []))
+    kind = TokenModel if metrics.get("task") == "tokens" else TextModel
+    return Run(kind.load(folder.path / MODEL), metrics, folder.path, metrics.get("notes", []))
 
 
 @dataclass(frozen=True)
@@ -53,13 +58,18 @@ def predict(
     abstain_below: float = 0.0,
     encoding: str = "utf-8",
     tick: Callable[[], None] = lambda: None,
-) -> list[str | None] | None:
+) -> list[Any] | None:
     """Label every row of a table: a list of labels, or a new table `out` in the same row order.
 
     The new table has every column of the old one, and `predicted`, `confidence` and a `p_CLASS` for each class. Rows
-    whose confidence is below `abstain_below` get no label. tick: called after every piece.
+    whose confidence is below `abstain_below` get no label. Sentences get tags and entities instead: see
+    `predict_tokens`. text: the column with the texts, or words. tick: called after every piece.
     """
     opened = run if isinstance(run, Run) else load(run)
+    if isinstance(opened.model, TokenModel):
+        return predict_tokens(
+            opened, source, out, column=text, abstain_below=abstain_below, encoding=encoding, tick=tick
+        )
     pieces = predictions(opened, source, text, encoding)
     if out is None:
         found: list[str | None] = []
@@ -89,8 +99,13 @@ def evaluate(
     encoding: str = "utf-8",
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Scores on the labelled rows of a table: accuracy, macro-F1, calibration error, and the rows they are of."""
+    """Scores on the labelled rows of a table: accuracy, macro-F1, calibration error, and the rows they are of.
+
+    Of sentences: F1, precision and recall of entities, by type too, and accuracy of words.
+    """
     opened = run if isinstance(run, Run) else load(run)
+    if isinstance(opened.model, TokenModel):
+        return evaluate_tokens(opened, source, column=text, label=label, encoding=encoding)
     place = {name: code for code, name in enumerate(opened.classes)}
     name = source_name(source)
     truth: list[int] = []
@@ -134,7 +149,7 @@ def predictions(run: Run, source: Any, text: str | None, encoding: str) -> Itera
     """A table piece by piece, with what the run says of each row."""
     name = source_name(source)
     column = text
-    for chunk in read_chunks(source, size=512, encoding=encoding):
+    for chunk in read_chunks(source, size=PIECE, encoding=encoding):
         names = list(chunk.columns)
         if column is None:  # the column it was trained on, or an obvious one
             trained = stored(run, "text")
@@ -144,22 +159,10 @@ def predictions(run: Run, source: Any, text: str | None, encoding: str) -> Itera
         yield Predicted(chunk, found)
 
 
-def with_columns(given: Mapping[str, list[Any]], added: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """A table with more columns, none of them in place of one that was given."""
-    columns = dict(given)
-    for name, values in added.items():
-        while name in columns:
-            name += "_by_drift"
-        columns[name] = values
-    return columns
-
-
 def stored(run: Run, name: str) -> str | None:
-    """What the run's configuration says of a column, if it has one."""
-    if run.path is None or not (run.path / CONFIG).exists():
-        return None
-    found = RunFolder(run.path).config()["data"].get(name)
-    return None if found is None else str(found)
+    """The column that was trained on, named or found: "text" or "label"; None if there was none."""
+    found: str | None = run.metrics.get("columns", {}).get(name)
+    return found
 
 
 def _labels(run: Run, piece: Predicted, abstain_below: float) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""The page a person reads after a text run, made of what its folder holds and nothing else."""
+"""The page a person reads after a run, made of what its folder holds and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ from drift.data.files import whole_file
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
+from drift.runs.report_tokens import token_sections, weak_tags
 from drift.runs.report_use import how_to_use, where_it_came_from
 from drift.training.run_folder import METRICS, TRACE, RunFolder
 from drift.training.trace import read_trace
@@ -39,7 +40,7 @@ def write_report(run: str | Path) -> Path:
             sections = [
                 page.score(),
                 *page.curves(entries),
-                *page.classes(),
+                *(token_sections(metrics) if metrics["task"] == "tokens" else page.classes()),
                 *page.calibration(),
                 *page.weak_labels(),
                 *page.game(entries),
@@ -69,6 +70,7 @@ class _Page:
         self.seeds = len(metrics["seeds"])
         self.kept = metrics["seeds"].index(metrics["kept_seed"])
         self.where = next((name for name in ("test", "dev") if name in metrics), None)
+        self.chosen, self.name = next(iter(metrics["measures"].items()))  # the score that was chosen by
 
     def score(self) -> Section:
         metrics, budget = self.metrics, self.metrics["label_budget"]
@@ -77,11 +79,12 @@ class _Page:
         gold = (
             f"{budget['total']:,} gold labels: {budget['train']:,} to train and {budget['dev']:,} of dev to choose by"
         )
-        told.append(f"What it cost: {gold}. {metrics['training_rows']:,} texts were trained on, with or without label.")
+        trained = f"{metrics['training_rows']:,} {metrics['unit']} were trained on, with or without label"
+        told.append(f"What it cost: {gold}. {trained}.")
         if self.seeds > 1:
             kept = f"Kept is seed {metrics['kept_seed']} of {self.seeds} ({metrics['kept_because']})"
             if self.where is not None:
-                kept += f"; over all seeds it is {spread(metrics[self.where]['scores'], 'accuracy')} % of these rows"
+                kept += f"; over all seeds, {self.name} is {spread(metrics[self.where]['scores'], self.chosen)} %"
             told.append(f"{kept}.")
         rows: list[list[str]] = []
         for name, part, scores in (
@@ -90,11 +93,12 @@ class _Page:
             ("test, at the end", "test", metrics.get("test", {}).get("scores")),
         ):
             if scores:
-                measured = [spread(scores, each) for each in ("accuracy", "macro_f1")]
+                measured = [spread(scores, each) for each in metrics["measures"]]
                 if self.seeds > 1:
-                    measured.append(f"{100 * scores[self.kept]['accuracy']:.2f}")
+                    measured.append(f"{100 * scores[self.kept][self.chosen]:.2f}")
                 rows.append([name, f"{metrics[part]['rows']:,}", *measured])
-        headings = ["scores in %", "rows", "accuracy", "macro-F1", *(["accuracy, kept"] if self.seeds > 1 else [])]
+        headings = ["scores in %", metrics["unit"], *metrics["measures"].values()]
+        headings += [f"{self.name}, kept"] if self.seeds > 1 else []
         caption = f"Mean ± standard deviation of {self.seeds} seeds" if self.seeds > 1 else "One seed"
         return Section("How good it is", told, [Table(headings, rows, caption)] if rows else [])
 
@@ -105,23 +109,31 @@ class _Page:
                 " this classifier is right. Label some rows that it has not seen and score it with drift evaluate."
             )
         measured = self.metrics[self.where]
-        found = f"{100 * measured['scores'][self.kept]['accuracy']:.2f} % of {measured['rows']:,} {self.where} rows"
+        score, rows = 100 * measured["scores"][self.kept][self.chosen], f"{measured['rows']:,} {self.where}"
+        if self.chosen == "accuracy":
+            found = f"The classifier is right on {score:.2f} % of {rows} {self.metrics['unit']}"
+        else:
+            found = f"The {self.name} is {score:.2f} % on {rows} {self.metrics['unit']}"
         if self.where == "dev":
             return (
-                f"The classifier is right on {found}. There was no test set: these rows also chose the step and the"
-                " seed, so other rows will likely do worse."
+                f"{found}. There was no test set: these rows also chose the step and the seed, so other rows will"
+                " likely do worse."
             )
-        return f"The classifier is right on {found}, which were scored once, at the end."
+        return f"{found}, which were scored once, at the end."
 
     def curves(self, entries: list[dict[str, Any]]) -> list[Section]:
         if not entries:
             return []
-        ends = [entry["dev"]["accuracy"] for entry in entries if "dev" in entry]
-        alt = f" Mean dev accuracy goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
+        ends = [entry["dev"][self.chosen] for entry in entries if "dev" in entry]
+        alt = f" Mean dev {self.name} goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
         told = f"{self.metrics['steps']:,} steps in {self.metrics['seconds']:,} seconds."
         if ends:
             told += " What is kept of each seed is its best step on dev, not the last."
-        picture = self._picture(figures.training_curves(entries), "curves", f"Loss and dev score by step.{alt}")
+        picture = self._picture(
+            figures.training_curves(entries, score=self.chosen, name=self.name),
+            "curves",
+            f"Loss and dev score by step.{alt}",
+        )
         return [Section("Learning curves", [told], pictures=[picture])]
 
     def classes(self) -> list[Section]:
@@ -157,7 +169,7 @@ class _Page:
             return []
         found = self.metrics["calibration"]
         before, after = (f"{100 * found[f'error_{when}']:.1f}" for when in ("before", "after"))
-        where = f"on {self.metrics[self.where]['rows']:,} {self.where} rows"
+        where = f"on {self.metrics[self.where]['rows']:,} {self.where} {self.metrics['unit']}"
         if "dev" in self.metrics:
             told = (
                 f"Confidence and accuracy were {before} points apart (expected calibration error {where}); with a"
@@ -180,8 +192,11 @@ class _Page:
         found = self.metrics.get("weak_labels")
         if found is None:
             return []
-        labeled, accuracy = Share(**found["labeled"]), Share(**found["accuracy"])
-        told = [f"Weak labels: {labeled} texts have one. They made the start, and were then thrown away."]
+        labeled = Share(**found["labeled"])
+        told = [f"{labeled} {self.metrics['unit']} have one. They made the start, and were then thrown away."]
+        if self.metrics["task"] == "tokens":
+            return [weak_tags(self.metrics, told)]
+        accuracy = Share(**found["accuracy"])
         if accuracy.of:
             told.append(f"Right: {accuracy} that also have a gold label. Nothing was chosen by this.")
         tables = []

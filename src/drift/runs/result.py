@@ -1,7 +1,7 @@
 """What came of a run: the classifier, its scores with their spread, and what a reader must know to judge them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +10,16 @@ import numpy as np
 from drift.data.budget import LabelBudget
 from drift.data.files import whole_folder
 from drift.data.table_formats import first_line
-from drift.errors import ConfigError
+from drift.errors import DriftError
 from drift.models.text_model import TextModel
-from drift.runs.config import RunConfig
-from drift.runs.judging import judge, weak_label_shares
-from drift.runs.text_data import TextData
+from drift.models.token_model import TokenModel
+from drift.runs.task import Task
 from drift.tasks.calibration import fit_temperature
-from drift.tasks.scoring import classification_scores
+from drift.training.evaluation import Score
 from drift.training.run_folder import METRICS, RunFolder
 from drift.training.trainer import Outcome
+
+Model = TextModel | TokenModel
 
 MODEL, ONNX = "model", "model.onnx"
 
@@ -27,7 +28,7 @@ MODEL, ONNX = "model", "model.onnx"
 class Run:
     """A trained classifier and its account. metrics: what `metrics.json` holds."""
 
-    model: TextModel
+    model: Model
     metrics: dict[str, Any]
     path: Path | None = None
     notes: list[str] = field(default_factory=list)
@@ -36,13 +37,16 @@ class Run:
     def classes(self) -> list[str]:
         return self.model.classes
 
-    def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
-        """Probability of each class, `(n, C)`."""
-        return self.model.predict_proba(texts)
+    def predict_proba(self, rows: Sequence[Any]) -> Any:
+        """Probability of each class: of texts `(n, C)`; of sentences, lists of words, `(words, C)` each."""
+        return self.model.predict_proba(rows)
 
-    def predict(self, texts: Sequence[str]) -> list[str]:
-        """The most likely class of each text."""
-        return [self.classes[code] for code in self.predict_proba(texts).argmax(-1)]
+    def predict(self, rows: Sequence[Any]) -> list[Any]:
+        """The most likely class of each text, or the tags of the words of each sentence."""
+        found = self.predict_proba(rows)
+        if isinstance(self.model, TokenModel):
+            return [self.model.tags(probabilities) for probabilities in found]
+        return [self.classes[code] for code in found.argmax(-1)]
 
     def save(self, folder: RunFolder, *, onnx: bool = True) -> None:
         """Write model, ONNX file, metrics and the page about them into the run's folder."""
@@ -61,73 +65,57 @@ class Run:
         if self.model.kind == "textcnn":
             self.notes.append("no model.onnx: TextCNN reads words by a list of its own, which ONNX does not hold")
             return
+        if isinstance(self.model, TokenModel):  # its folder is in Hugging Face form, which their own exporters open
+            return
         from drift.models.onnx_export import export_classifier
 
         try:
             export_classifier(self.model.module, self.model.tokenizer, file, temperature=self.model.temperature)
-        except (ConfigError, RuntimeError) as error:  # of ours, and of torch's exporter
+        except (DriftError, RuntimeError) as error:  # of ours, and of torch's exporter
             self.notes.append(f"warning: no model.onnx ({first_line(error)})")
 
 
+@dataclass(frozen=True)
+class Predictions:
+    """What every seed says of held-out rows. probabilities: `(seeds, n, C)`; labels: `(n,)`."""
+
+    probabilities: np.ndarray
+    labels: np.ndarray
+    score: Score
+
+
 def account(
-    config: RunConfig,
-    kind: str,
-    data: TextData,
-    budget: LabelBudget,
-    outcome: Outcome,
-    predictions: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    seeds: Sequence[int],
-    chosen: int,
-    model: TextModel,
+    task: Task, budget: LabelBudget, outcome: Outcome, predictions: Mapping[str, Predictions], chosen: int, model: Model
 ) -> Run:
     """Scores of every seed, the calibration of the one that is kept, and the budget.
 
-    predictions: for dev and test, probabilities `(seeds, n, C)` and labels `(n,)`.
+    predictions: of dev and test, where there are such. chosen: the place of the seed that is kept.
     """
+    has_dev = "dev" in predictions
     metrics: dict[str, Any] = {
-        "method": config.method_name,
-        "model": config.model.name,
-        "kind": kind,
-        "classes": data.classes,
-        "weak": data.weak is not None,
+        "task": task.config.task,
+        "unit": task.unit,
+        "measures": task.measures,
+        "method": task.config.method_name,
+        "model": task.config.model.name,
+        "kind": task.kind,
+        **task.facts(),
         "label_budget": {"train": budget.train, "dev": budget.dev, "total": budget.total},
-        "training_rows": len(data.gold),
-        "seeds": list(seeds),
-        "kept_seed": seeds[chosen],
-        "kept_because": "best on dev" if data.dev is not None else "first: there is no dev set to choose by",
+        "seeds": list(task.seeds),
+        "kept_seed": task.seeds[chosen],
+        "kept_because": "best on dev" if has_dev else "first: there is no dev set to choose by",
         "steps": outcome.steps,
         "seconds": round(outcome.seconds, 1),
         "start_on_dev": outcome.start,
         "best_steps": outcome.best_steps,
     }
-    for name, (probabilities, labels) in predictions.items():
-        metrics[name] = {
-            "rows": len(labels),
-            "scores": [classification_scores(trial, labels) for trial in probabilities],
-        }
-    if data.weak is not None:
-        metrics["weak_labels"] = weak_label_shares(data.weak, data.gold)
-    if data.rules is not None:
-        metrics["rules"] = asdict(data.rules)
-    if "dev" in predictions:
-        probabilities, labels = predictions["dev"]
-        model = model.calibrated(fit_temperature(probabilities[chosen], labels))
-    judged, where = (data.dev, "dev") if data.test is None else (data.test, "test")
-    if judged is not None:
-        metrics |= judge(judged, predictions[where][0][chosen], model.temperature, data.classes)
-    return Run(model, metrics, notes=list(data.notes) + _prior_notes(config, data))
-
-
-def _prior_notes(config: RunConfig, data: TextData) -> list[str]:
-    """A warning where labels are skewed and class mass would balance them."""
-    codes = data.gold if data.weak is None else data.weak
-    counts = np.bincount(codes[codes >= 0], minlength=len(data.classes))
-    shares = counts / counts.sum()
-    balanced = config.method.get("class_mass") and config.method.get("prior") is None
-    if not balanced or config.data.labels_per_class is not None or shares.max() < 2 * shares.min():
-        return []
-    told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
-    return [
-        f"warning: classes are skewed ({told}) and pseudo-labels are balanced evenly; if the unlabelled rows are skewed"
-        " alike, set method.prior to these shares, or method.class_mass=false"
-    ]
+    for name, found in predictions.items():
+        scores = [found.score(trial, found.labels) for trial in found.probabilities]
+        metrics[name] = {"rows": len(found.labels), "scores": scores}
+    if has_dev:
+        dev = predictions["dev"]
+        model = model.calibrated(fit_temperature(dev.probabilities[chosen], dev.labels))
+    where = "test" if "test" in predictions else "dev"
+    if where in predictions:
+        metrics |= task.judge(where, predictions[where].probabilities[chosen], model)
+    return Run(model, metrics, notes=task.notes())

@@ -1,6 +1,6 @@
 """`drift.suggest`: which unlabelled rows to label next, those the classifier is least sure of and no two alike."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
 from pathlib import Path
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from drift.data.columns import find_column, guess_label_column, guess_text_column
-from drift.data.table_writer import TableWriter
+from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, LabelError
-from drift.runs.predict import load, predictions, stored, with_columns
+from drift.runs.predict import PIECE, load, predictions, stored
 from drift.runs.result import Run
 
 POOL = 10  # times as many rows as are wanted are kept by doubt, to choose different ones from
@@ -42,12 +42,14 @@ def suggest(
     text: str | None = None,
     label: str | None = None,
     encoding: str = "utf-8",
+    tick: Callable[[], None] = lambda: None,
 ) -> list[Suggestion]:
     """The rows of a table that are worth a label most, the least sure first; a table of them too, if `out` is given.
 
     Sureness is the margin between the two likeliest classes. Rows with a label are left out, and so are rows without
     text and near-copies of a row that was chosen: there may be fewer than `n`. label: where to look for labels, "" for
-    nowhere; by default the column trained on, or an obvious one. Memory holds ten times `n` rows of any table.
+    nowhere; by default the column trained on, or an obvious one. Memory holds ten times `n` rows of any table. tick:
+    called after every piece of the table.
     """
     if n < 1:
         raise ConfigError(f"{n} rows cannot be suggested; ask for 1 or more")
@@ -56,7 +58,7 @@ def suggest(
     text, label = _columns(opened, source, text, label, encoding)
     pool: list[tuple[float, int, Suggestion]] = []  # a heap with the surest on top
     pooled: set[str] = set()  # copies of one text would fill the pool
-    for found in _doubts(opened, source, text, label, encoding):
+    for found in _doubts(opened, source, text, label, encoding, tick):
         if found.text in pooled:
             continue
         pooled.add(found.text)
@@ -78,7 +80,7 @@ def suggest(
 
 def _columns(run: Run, source: Any, text: str | None, label: str | None, encoding: str) -> tuple[str, str | None]:
     """The columns that were named, those that were trained on, or obvious ones."""
-    sample, name = next(read_chunks(source, size=512, encoding=encoding)), source_name(source)
+    sample, name = next(read_chunks(source, size=PIECE, encoding=encoding)), source_name(source)
     names = list(sample.columns)
     if text is None:
         trained = stored(run, "text")
@@ -89,7 +91,9 @@ def _columns(run: Run, source: Any, text: str | None, label: str | None, encodin
     return find_column(text, names, name), find_column(label, names, name) if label else None
 
 
-def _doubts(run: Run, source: Any, text: str, label: str | None, encoding: str) -> Iterator[Suggestion]:
+def _doubts(
+    run: Run, source: Any, text: str, label: str | None, encoding: str, tick: Callable[[], None]
+) -> Iterator[Suggestion]:
     """Every row that has a text and no label, with what the classifier hesitates between."""
     for piece in predictions(run, source, text, encoding):
         columns = piece.chunk.columns
@@ -109,6 +113,7 @@ def _doubts(run: Run, source: Any, text: str, label: str | None, encoding: str) 
                 high - low,
                 f"{run.classes[first]} {100 * high:.0f} %, {run.classes[second]} {100 * low:.0f} %",
             )
+        tick()
 
 
 def _different(texts: list[str], most: int) -> list[int]:

@@ -13,7 +13,7 @@ from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import Columns, TextTable, choose_columns, read_texts
 from drift.data.texts import store_texts
 from drift.errors import ConfigError, LabelError
-from drift.runs.config import DataSettings
+from drift.runs.config import TextDataSettings
 
 if TYPE_CHECKING:
     import datasets
@@ -33,6 +33,7 @@ class LabeledTexts:
 class TextData:
     """texts: train rows, then those of the unlabelled table. gold, weak: class indices `(n,)`, -1 for none."""
 
+    columns: Columns  # named, or found in the training table
     classes: list[str]
     texts: "datasets.Dataset"
     gold: np.ndarray
@@ -50,10 +51,10 @@ class TextData:
         return np.asarray(known[sample_per_class(self.gold[known], labels_per_class, seed=seed)])
 
 
-def read_text_data(settings: DataSettings, sources: dict[str, Any], *, seed: int) -> TextData:
+def read_text_data(settings: TextDataSettings, sources: dict[str, Any], *, seed: int) -> TextData:
     """Read all tables. sources: what train, unlabeled, dev and test are, paths or objects."""
     train_source = sources["train"]
-    is_weak = settings.weak is not None or settings.rules is not None
+    is_weak = settings.is_weak
     columns = choose_columns(
         train_source,
         text=settings.text,
@@ -95,10 +96,10 @@ def read_text_data(settings: DataSettings, sources: dict[str, Any], *, seed: int
     test = _labeled(others.get("test"), classes, settings.test_rows, seed)
     notes += _overlaps(texts, {"dev": dev, "test": test})
     _check_enough(classes, gold if weak_codes is None else weak_codes, None if is_weak else settings.labels_per_class)
-    return TextData(classes, texts, gold, weak_codes, dev, test, notes, summary)
+    return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary)
 
 
-def _read_other(source: Any, columns: Columns, settings: DataSettings, *, need_labels: bool) -> TextTable:
+def _read_other(source: Any, columns: Columns, settings: TextDataSettings, *, need_labels: bool) -> TextTable:
     """Another table with the same columns; one without labels may lack the label column."""
     label = columns.label if need_labels else None
     if need_labels and label is None:
@@ -111,7 +112,7 @@ def _read_other(source: Any, columns: Columns, settings: DataSettings, *, need_l
 
 
 def _by_rules(
-    train: TextTable, source: Any, columns: Columns, settings: DataSettings
+    train: TextTable, source: Any, columns: Columns, settings: TextDataSettings
 ) -> tuple[list[str | None], "Summary"]:
     from drift.weak import RuleSet, label
 

@@ -16,7 +16,7 @@ from drift.models.encoders import FrozenClassifier, load_classifier, load_encode
 from drift.models.stacked import Stacked
 from drift.models.text_model import TextModel, linear_head
 from drift.models.textcnn import TextCNN
-from drift.runs.config import ModelSettings
+from drift.runs.config import TextModelSettings
 from drift.tasks.examples import Examples, Vectors
 from drift.training.seeding import seeded
 
@@ -28,35 +28,35 @@ RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of word vectors where none are given; 
 
 
 @dataclass(frozen=True)
-class Prepared:
+class TextStudent:
     """A student, how texts become its examples, and how a trained one becomes a classifier.
 
     finished: from the trained student, and the place of a seed in it if several are stacked.
     """
 
-    student: nn.Module
+    module: nn.Module
     examples: Callable[["datasets.Dataset"], Examples]
     finished: Callable[[nn.Module, int], TextModel]
     notes: list[str]
 
 
-def prepare(
+def text_student(
     kind: str,
-    settings: ModelSettings,
+    settings: TextModelSettings,
     texts: "datasets.Dataset",
     classes: list[str],
     *,
     seeds: Sequence[int],
     progress: Progress | None = None,
-) -> Prepared:
+) -> TextStudent:
     """kind: frozen, finetuned or textcnn. texts: to train on, for vocabulary and scaling. seeds: one a student."""
     make = {"frozen": _frozen, "finetuned": _finetuned, "textcnn": _textcnn}[kind]
     return make(settings, texts, classes, seeds, progress)
 
 
 def _frozen(
-    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
-) -> Prepared:
+    settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> TextStudent:
     def vectors(texts: Any) -> np.ndarray:
         return embed(
             texts["text"], settings.name, max_length=settings.max_length, pool=settings.pool, progress=progress
@@ -64,9 +64,7 @@ def _frozen(
 
     encoder, tokenizer = load_encoder(settings.name)
     x = vectors(texts)
-    mean = x.mean(0, dtype=np.float64).astype(np.float32)
-    scale = x.std(0, dtype=np.float64).astype(np.float32)
-    scale[scale < SMALLEST_SCALE] = 1  # a feature that never varies says nothing, and must not blow up on a new text
+    mean, scale = scaling(x)
 
     def examples(texts: Any) -> Vectors:
         return Vectors(torch.from_numpy((vectors(texts) - mean) / scale))
@@ -79,12 +77,20 @@ def _frozen(
         return TextModel(module, tokenizer, classes, "frozen", settings.max_length)
 
     notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)
-    return Prepared(Stacked([linear_head(x.shape[1], len(classes)) for _ in seeds]), examples, finished, notes)
+    return TextStudent(Stacked([linear_head(x.shape[1], len(classes)) for _ in seeds]), examples, finished, notes)
+
+
+def scaling(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each feature, `(D,)`."""
+    mean = vectors.mean(0, dtype=np.float64).astype(np.float32)
+    scale = vectors.std(0, dtype=np.float64).astype(np.float32)
+    scale[scale < SMALLEST_SCALE] = 1  # a feature that never varies says nothing, and must not blow up on a new text
+    return mean, scale
 
 
 def _finetuned(
-    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
-) -> Prepared:
+    settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> TextStudent:
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
     check_length(settings.max_length, settings.name, module, tokenizer)
@@ -92,8 +98,8 @@ def _finetuned(
 
 
 def _textcnn(
-    settings: ModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
-) -> Prepared:
+    settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> TextStudent:
     (seed,) = seeds
     tokenizer = WordTokenizer.from_texts(texts["text"], min_count=settings.min_count)
     if settings.vectors is None:
@@ -121,10 +127,10 @@ def _tokens(
     tokenizer: Any,
     classes: list[str],
     kind: str,
-    settings: ModelSettings,
+    settings: TextModelSettings,
     progress: Progress | None,
     notes: list[str],
-) -> Prepared:
+) -> TextStudent:
     def examples(texts: Any) -> Examples:
         found = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
         notes.extend(_truncation(found, settings))
@@ -133,10 +139,10 @@ def _tokens(
     def finished(student: nn.Module, place: int) -> TextModel:
         return TextModel(student, tokenizer, classes, kind, settings.max_length)
 
-    return Prepared(module, examples, finished, notes)
+    return TextStudent(module, examples, finished, notes)
 
 
-def _truncation(found: TokenizedTexts, settings: ModelSettings) -> list[str]:
+def _truncation(found: TokenizedTexts, settings: TextModelSettings) -> list[str]:
     """A note where texts are longer than what is read of them."""
     if not found.truncated:
         return []

@@ -17,6 +17,10 @@ class Examples(Protocol):
     def lengths(self) -> np.ndarray | None:
         """What each row costs, `(rows,)`, if rows differ: batches are made of rows of like length."""
 
+    @property
+    def counts(self) -> np.ndarray | None:
+        """How many things are classified in each row, `(rows,)`; None if it is one, the row itself."""
+
     def __len__(self) -> int: ...
 
     def inputs(self, rows: Tensor) -> Inputs:
@@ -29,6 +33,7 @@ class Vectors:
 
     x: Tensor
     lengths: np.ndarray | None = None
+    counts: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -45,6 +50,15 @@ class Labeled:
     rows: Tensor
     labels: Tensor
 
+    @property
+    def size(self) -> int:
+        """How many labels there are, a trial."""
+        return self.labels.shape[-1]
+
+    def pair(self, places: Tensor) -> tuple[Inputs, Tensor]:
+        """Inputs and labels of some of these. places: where in `rows`, `(N,)` or `(trials, N)`."""
+        return self.examples.inputs(self.rows.gather(-1, places)), self.labels.gather(-1, places)
+
 
 @dataclass(frozen=True)
 class Unlabeled:
@@ -56,6 +70,10 @@ class Unlabeled:
     examples: Examples
     rows: Tensor
     gold: Tensor | None = None
+
+    def first_gold(self, rows: int) -> Tensor | None:
+        """True classes of what is classified in the first of these rows."""
+        return None if self.gold is None else self.gold[..., :rows]
 
 
 @dataclass(frozen=True)

@@ -21,5 +21,4 @@ class TrainingData:
 
     @property
     def budget(self) -> LabelBudget:
-        train = 0 if self.weak else self.labeled.rows.shape[-1]
-        return LabelBudget(train, 0 if self.dev is None else len(self.dev.rows))
+        return LabelBudget(0 if self.weak else self.labeled.size, 0 if self.dev is None else self.dev.size)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.data.batches import ranges
 from drift.methods.method import Method
 from drift.tasks.examples import Examples, Labeled, moved
 from drift.training.machine import Alone
@@ -19,7 +20,8 @@ ROWS = 128  # a forward pass
 def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *, trials: int | None = None) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
 
-    Rows of like length go together, and every process does its share of the batches.
+    Rows of like length go together, and every process does its share of the batches. Where more than one thing is
+    classified in a row, n counts those, row after row.
     """
     order = torch.arange(len(rows))
     if examples.lengths is not None:
@@ -40,6 +42,10 @@ def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *,
         parts = machine.gather((found[: len(mine)], mine))
         together = torch.cat([p for found, _ in parts for p in found], dim=-2)
         places_of = torch.cat([p for _, places in parts for p in places])
+    if examples.counts is not None:
+        counts = examples.counts[rows.numpy()]
+        starts = np.cumsum(counts) - counts
+        places_of = torch.from_numpy(ranges(starts[places_of.numpy()], counts[places_of.numpy()]))
     probabilities = torch.empty_like(together)
     probabilities[..., places_of, :] = together
     return probabilities

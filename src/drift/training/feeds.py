@@ -93,9 +93,8 @@ class Feed(Iterator[list[Batch]]):
     def _batch(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Batch:
         pair = rows_l = inputs = rows_u = None
         if self.labeled is not None and labeled is not None and isinstance(self.labeled.part, Labeled):
-            part = self.labeled.part
-            rows_l = part.rows.gather(-1, labeled)
-            pair = part.examples.inputs(rows_l), part.labels.gather(-1, labeled)
+            rows_l = self.labeled.part.rows.gather(-1, labeled)
+            pair = self.labeled.part.pair(labeled)
         if self.unlabeled is not None and unlabeled is not None:
             rows_u = self.unlabeled.part.rows.gather(-1, unlabeled)
             inputs = self.unlabeled.part.examples.inputs(rows_u)

@@ -15,8 +15,9 @@ import yaml
 from drift.data.files import whole_file
 from drift.errors import FileError, StateError
 
-CONFIG, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
+CONFIG, DATA, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
     "config.yaml",
+    "data.json",
     "environment.json",
     "metrics.json",
     "trace.jsonl",
@@ -56,6 +57,14 @@ class RunFolder:
         elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             hint = "use --resume to go on, or another folder" if there.exists() else "give another folder"
             raise FileError(f"{self.path} is not empty; {hint}")
+
+    def check_data(self, fingerprint: str) -> None:
+        """Refuse to go on with tables that have changed since the run began."""
+        if self.read_json(DATA) != {"fingerprint": fingerprint}:
+            raise StateError(
+                f"{self.path}: the tables are not what they were when the run began;"
+                " put them back as they were, or use a new folder"
+            )
 
     def begin(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
         """Write down what is going to be done, after a `check`."""

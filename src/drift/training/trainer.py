@@ -229,9 +229,9 @@ class Trainer(Watch):
     def _pseudo_label_accuracy(self) -> dict[str, float]:
         """On the probe, where gold is known; nothing is ever chosen by it."""
         found, unlabeled = self.method.probe_labels(), self.data.unlabeled
-        if found is None or unlabeled is None or unlabeled.gold is None:
+        gold = None if unlabeled is None else unlabeled.first_gold(PROBE)
+        if found is None or gold is None:
             return {}
-        gold = unlabeled.gold[..., :PROBE]
         known = gold >= 0
         return {"pseudo_label_accuracy": float((found.cpu() == gold)[known].double().mean())} if known.any() else {}
 
@@ -246,7 +246,9 @@ class Trainer(Watch):
         rows = part.rows if part.rows.dim() == 1 else torch.arange(len(part.examples))
         probabilities = predict(self.method, part.examples, rows, self.machine, trials=self.trials)
         if self.folder and self.machine.process == 0:
-            write_predictions(self.folder.path / "predictions", self.step, rows.numpy(), probabilities.numpy())
+            counts = part.examples.counts
+            written = rows if counts is None else rows.repeat_interleave(torch.from_numpy(counts[rows]))
+            write_predictions(self.folder.path / "predictions", self.step, written.numpy(), probabilities.numpy())
 
     # What is kept.
 

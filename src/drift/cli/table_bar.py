@@ -1,0 +1,28 @@
+"""A progress bar over a table that is worked on piece by piece."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def table_bar(title: str, table: str | Path, size: int, *, encoding: str, quiet: bool) -> Iterator[Callable[[], None]]:
+    """The block gets what it calls after every piece of `size` rows; nothing is seen in a pipe or if `quiet`.
+
+    Only for a bar that is seen the table is read once more, to know its rows: little beside the work on them.
+    """
+    from drift.data.tables import read_chunks
+    from drift.training.progress import progress
+
+    shown = not quiet and sys.stderr.isatty()
+    rows = sum(len(chunk) for chunk in read_chunks(table, encoding=encoding)) if shown else 0
+    done = 0
+    with progress(title, -(-rows // size), shown=shown) as tick:
+
+        def piece_done() -> None:
+            nonlocal done
+            done = min(done + size, rows)
+            tick(f"{done:,} of {rows:,} rows")
+
+        yield piece_done
