@@ -52,6 +52,28 @@ def test_slots_are_counted_by_token(case: tuple[np.ndarray, np.ndarray, np.ndarr
     assert got["accuracy"] == pytest.approx((predicted == labels).mean())
 
 
+@given(cases(len(TAGS)))
+def test_types_are_counted_as_seqeval_does(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    from seqeval.scheme import IOB2
+
+    sizes, predicted, labels = case
+    tagging = Tagging(TAGS, sizes, entities=True)
+    truth, found = tagging.sentences(labels), tagging.sentences(predicted)
+    got = tagging.by_type(one_hot(predicted, len(TAGS)), labels)
+    assert list(got) == ["LOC", "PER", "all"]
+    if {*predicted, *labels} == {0}:  # seqeval cannot tell of no types
+        assert all(set(scores.values()) == {0} for scores in got.values())
+        return
+    report = seqeval_metrics.classification_report(
+        truth, found, mode="strict", scheme=IOB2, output_dict=True, zero_division=0
+    )
+    for name, expected in report.items():
+        if name not in ("macro avg", "weighted avg"):
+            scores = got[{"micro avg": "all"}.get(name, name)]
+            wanted = (expected[key] for key in ("precision", "recall", "f1-score", "support"))
+            assert tuple(scores[key] for key in ("precision", "recall", "f1", "true")) == pytest.approx(tuple(wanted))
+
+
 @pytest.mark.parametrize(("tags", "entities"), [(TAGS, True), (SLOTS, False)])
 def test_scores_by_type_add_up(tags: list[str], entities: bool) -> None:
     generator = np.random.default_rng(0)

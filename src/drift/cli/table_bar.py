@@ -12,11 +12,16 @@ def table_bar(title: str, table: str | Path, size: int, *, encoding: str, quiet:
 
     Only for a bar that is seen the table is read once more, to know its rows: little beside the work on them.
     """
+    from drift.data.sentence_formats import Wanted, conll_rows, is_conll
     from drift.data.tables import read_chunks
     from drift.training.progress import progress
 
     shown = not quiet and sys.stderr.isatty()
-    rows = sum(len(chunk) for chunk in read_chunks(table, encoding=encoding)) if shown else 0
+    rows = 0
+    if shown and is_conll(table):
+        rows = sum(1 for _ in conll_rows(table, Wanted(None, "", ""), encoding))
+    elif shown:
+        rows = sum(len(chunk) for chunk in read_chunks(table, encoding=encoding))
     done = 0
     with progress(title, -(-rows // size), shown=shown) as tick:
 

@@ -85,6 +85,8 @@ def fit(
     layers = [below, options, dict(settings or {})]
     said = merge(merge(below, options), layers[-1])
     kind, name = _kind(said["model"], preset, profile), known_task(said.get("task", "text"))
+    if labels_per_class is not None and name == "tokens":
+        raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
     is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
     resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:

@@ -1,38 +1,25 @@
 """Use a trained tagger on files of sentences: tags, entities with their places and confidence, and scores."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drift.data.files import whole_file
 from drift.data.sentence_formats import Row, Wanted, conll_rows, is_conll, sentence_of, token_column
 from drift.data.sentences import read_sentences
-from drift.data.table_formats import format_of
-from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.tags import OUTSIDE, spans_of
 from drift.errors import DataError
 from drift.models.token_model import TokenModel
 from drift.runs.result import Run
 from drift.runs.token_data import tagged_sentences
+from drift.runs.token_writer import Piece, token_writer
 from drift.tasks.calibration import calibration_error
 from drift.tasks.tagging import Tagging
 
 PIECE = 512  # sentences that are tagged at a time; as many as texts, for the command's bar counts in these
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Sentences of a file with their other columns, if it is a table."""
-
-    rows: Sequence[Row]
-    columns: dict[str, list[Any]]
 
 
 def predict_tokens(
@@ -56,7 +43,7 @@ def predict_tokens(
     found: list[list[str]] = []
     column = _column(run, "text", column, source, encoding)
     pieces = _conll_pieces(source, column, encoding) if is_conll(source) else _table_pieces(source, column, encoding)
-    with _writer(out) as write:
+    with token_writer(out) as write:
         for piece in pieces:
             tags, entities = [], []
             probabilities_of = model.predict_proba([row.tokens for row in piece.rows])
@@ -120,51 +107,9 @@ def evaluate_tokens(
     }
 
 
-Write = Callable[[Piece, list[list[str]], list[list[dict[str, Any]]]], None]
-
-
-@contextmanager
-def _writer(out: str | Path | None) -> Iterator[Write]:
-    """What writes a piece with its tags and entities; lists are JSON text where a format has no lists."""
-    if out is None:
-        yield lambda piece, tags, entities: None
-        return
-    if is_conll(out):
-        with whole_file(Path(out)) as aside, aside.open("w", encoding="utf-8", newline="") as file:
-            yield lambda piece, tags, entities: file.writelines(_conll(piece.rows, tags))
-        return
-    form = format_of(Path(out))
-    with TableWriter(out) as table:
-
-        def write(piece: Piece, tags: list[Any], entities: list[Any]) -> None:
-            given = piece.columns if form in ("json", "parquet") else _flat(piece.columns)
-            added = {"predicted": tags, "entities": entities}
-            # Parquet has lists, but of which type, the first piece may not say.
-            table.write(with_columns(given, added if form == "json" else _flat(added)))
-
-        yield write
-
-
-def _conll(rows: Sequence[Row], tags: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row, own in zip(rows, tags, strict=True):
-        if lost := [word for word in row.tokens if not word or word != " ".join(word.split())]:
-            raise DataError(f"{row.where}: {lost[0]!r} cannot stand in CoNLL columns; write JSON lines instead")
-        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(row.tokens, own, strict=True)) + "\n"
-
-
-def _flat(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Lists as JSON text."""
-    return {name: [_text_of_list(value) for value in values] for name, values in columns.items()}
-
-
-def _text_of_list(value: Any) -> Any:
-    found = value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
-    return json.dumps(found, ensure_ascii=False) if isinstance(found, (list, dict)) else value
-
-
 def _column(run: Run, kind: str, named: str | None, source: Any, encoding: str) -> str | None:
     """The column that was named, or else the one that was named in training, where the source has it."""
-    trained = run.metrics["columns"][kind]
+    trained = run.metrics.get("columns", {}).get(kind)
     if named is not None or trained is None:
         return named
     there = trained.isdigit() if is_conll(source) else trained in column_names(source, encoding=encoding)
