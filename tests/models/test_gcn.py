@@ -11,6 +11,8 @@ from drift.core import Game
 from drift.errors import ConfigError
 from drift.models.gcn import GCN
 from drift.models.propagation import Streams, row_normalized
+from drift.training.optimizers import make_optimizer
+from drift.training.settings import TrainingSettings
 
 NODES, FEATURES, CLASSES = 12, 9, 3
 SEEDS = (3, 1, 4)
@@ -32,8 +34,13 @@ def by_hand(model: GCN, trial: int, x: Tensor, hidden_factor: Tensor | float = 1
     return a @ hidden @ model.second_weight[trial] + model.second_bias[trial]
 
 
+def adam(model: GCN) -> torch.optim.Optimizer:
+    settings = TrainingSettings(optimizer="adam", learning_rate=0.01, weight_decay=5e-4)
+    return make_optimizer(model, settings, initial=False)
+
+
 def steps(model: GCN, count: int, optimizer: torch.optim.Optimizer | None = None) -> torch.optim.Optimizer:
-    optimizer = optimizer or torch.optim.Adam(model.parameter_groups(), lr=0.01)
+    optimizer = optimizer or adam(model)
     y = (ALL % CLASSES)[:6]
     model.train()
     for _ in range(count):
@@ -100,7 +107,7 @@ def test_a_saved_model_goes_on_exactly_and_holds_no_graph() -> None:
     assert set(state) == {"first_weight", "first_bias", "second_weight", "second_bias", "streams.drawn"}
     resumed = small()
     resumed.load_state_dict(state)
-    again = torch.optim.Adam(resumed.parameter_groups(), lr=0.01)
+    again = adam(resumed)
     again.load_state_dict(optimizer.state_dict())
     steps(resumed, 3, again)
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
@@ -109,7 +116,7 @@ def test_a_saved_model_goes_on_exactly_and_holds_no_graph() -> None:
 
 def test_only_the_first_weights_decay_and_every_parameter_is_there_once() -> None:
     model = small()
-    groups = model.parameter_groups(0.1)
+    groups = adam(model).param_groups
     assert [p for group in groups for p in group["params"] if group["weight_decay"]] == [model.first_weight]
     assert {id(p) for group in groups for p in group["params"]} == {id(p) for p in model.parameters()}
 
@@ -123,10 +130,23 @@ def test_the_graph_follows_the_model_to_another_type() -> None:
     )
 
 
+def test_one_call_gives_what_two_do() -> None:
+    """Without dropout, which a second call would draw anew."""
+    losses = []
+    for one_call in (False, True):
+        game = Game(small(dropout=0.0), stacked=True, one_call=one_call)
+        y = (ALL % CLASSES)[:4].expand(len(SEEDS), -1)
+        rows = ALL.expand(len(SEEDS), -1)
+        loss = game.loss(unlabeled=rows[:, 4:], labeled=(rows[:, :4], y))
+        game.backward(loss)
+        losses.append((loss.detach(), game.student.first_weight.grad))
+    torch.testing.assert_close(losses[0], losses[1])
+
+
 def play(seeds: tuple[int, ...], count: int = 8) -> Game:
     model = small(seeds)
     game = Game(model, stacked=True, alpha=0.8)
-    optimizer = torch.optim.Adam(model.parameter_groups(), lr=0.01)
+    optimizer = adam(model)
     y = (ALL % CLASSES)[:4].expand(len(seeds), -1)
     model.train()
     for _ in range(count):
@@ -204,7 +224,7 @@ def test_cora_is_classified_as_well_as_published() -> None:
     rows = {part: torch.from_numpy(graph.splits[part]) for part in ("train", "test")}
     y = torch.from_numpy(graph.labels)
     model = GCN(row_normalized(graph.features), graph.edges, len(graph.classes), seeds=range(5))
-    optimizer = torch.optim.Adam(model.parameter_groups(), lr=0.01, fused=True)
+    optimizer = adam(model)
     targets = y[rows["train"]].expand(5, -1)
     for _ in range(200):
         (torch.nn.functional.cross_entropy(model(rows["train"]).mT, targets) * 5).backward()

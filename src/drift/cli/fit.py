@@ -12,8 +12,14 @@ def fit(
         metavar="TABLE",
         help="CSV, TSV, JSON lines (also .gz), Parquet, or CoNLL columns; not needed with --resume or --config.",
     ),
-    task: str | None = typer.Option(None, help="text: a class a text (default); tokens: a tag a word."),
+    task: str | None = typer.Option(
+        None, help="text: a class a text (default); tokens: a tag a word; nodes: a class a node of a graph."
+    ),
     out: Path = typer.Option(..., "--out", "-o", file_okay=False, help="Folder of the run; it must be new or empty."),
+    graph: str | None = typer.Option(
+        None, help="Cora, CiteSeer, PubMed, an .npz or .pt file, or a table of nodes; for --task nodes."
+    ),
+    edges: Path | None = typer.Option(None, help="Table of edges, where the graph is a table of nodes."),
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is found."),
     tokens: str | None = typer.Option(None, help="Column with the words of each sentence, for --task tokens."),
     label: str | None = typer.Option(None, help="Column with the labels; blank is unlabelled."),
@@ -55,6 +61,8 @@ def fit(
 
         drift fit sentences.jsonl --task tokens --weak weak --dev dev.jsonl -o runs/names
 
+        drift fit --task nodes --graph Cora --labels-per-class 20 -o runs/cora
+
         drift fit --resume -o runs/topics
     """
     from rich.console import Console
@@ -67,12 +75,13 @@ def fit(
 
     keep_freed_memory()
     done = run_fit(
-        train,
+        graph or train,
         out=out,
         unlabeled=unlabeled,
         dev=dev,
         test=test,
         task=task,
+        edges=edges,
         text=text,
         tokens=tokens,
         label=label,

@@ -33,6 +33,8 @@ def show_run(console: Console, run: "Run") -> None:
         "frozen": "the encoder stayed fixed (--finetune trains all of it)",
         "finetuned": "the whole encoder was trained",
         "textcnn": "TextCNN",
+        "gcn": "a graph convolutional network",
+        "grand": "GRAND",
     }[metrics["kind"]]
     console.print(
         f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} {metrics['unit']}; {how}",

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from drift.core.softmax import log_softmax
 from drift.errors import ShapeError
 
 Inputs = Any
@@ -16,7 +17,7 @@ def log_probabilities(module: nn.Module, inputs: Inputs, *, stacked: bool = Fals
     """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. In float32 at least."""
     logits = _checked_logits(_call(module, inputs), module, stacked)
     # Half precision overflows in log p / τ; the sums over the batch want float32 too.
-    return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    return log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)))
 
 
 def _call(module: nn.Module, inputs: Inputs) -> object:

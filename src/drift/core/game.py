@@ -56,6 +56,8 @@ class Game:
     unlabeled_weight: λ, 1 in the paper.
     teacher: a second module like the student, when a copy will not do (wrapped or sharded models).
     teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
+    one_call: the student answers labelled and unlabelled rows in one call. For models of a whole graph, which compute
+        every node whichever are asked for; inputs are then row numbers, `(N,)` or `(trials, N)`.
     stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
     alone: this process plays by itself. Otherwise, where torch.distributed is in use, a batch is spread over all
         processes: each calls with its own rows, and class masses and means are those of all of them together.
@@ -79,6 +81,7 @@ class Game:
         unlabeled_weight: float = 1.0,
         teacher: nn.Module | None = None,
         teacher_mode: TeacherMode = "eval",
+        one_call: bool = False,
         stacked: bool = False,
         alone: bool = False,
     ) -> None:
@@ -104,6 +107,7 @@ class Game:
         self.strategy: Strategy = strategy or described
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
         self.unlabeled_weight, self.stacked, self.alone = unlabeled_weight, stacked, alone
+        self.one_call = one_call
         self.steps = 0
         self.last: Parts | None = None
 
@@ -180,18 +184,22 @@ class Game:
         """Both players on one batch."""
         if unlabeled is None and labeled is None:
             raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
-        log_q_l = y = None
+        log_q_l = log_q_u = y = None
         inputs, log_q = [], []  # what gets a pseudo-label, and log f(x, θS) on it
         if labeled is not None:
             x_l, y = check_pair(labeled)
-            log_q_l = self._log_f(self.student, x_l)
+            if self.one_call and unlabeled is not None:
+                together = self._log_f(self.student, torch.cat([x_l, unlabeled], dim=-1))
+                log_q_l, log_q_u = torch.split(together, [x_l.shape[-1], unlabeled.shape[-1]], dim=-2)
+            else:
+                log_q_l = self._log_f(self.student, x_l)
             y = check_labels(y, log_q_l)
             if self.pseudo_label == "all":
                 inputs.append(x_l)
                 log_q.append(log_q_l)
         if unlabeled is not None:
             inputs.append(unlabeled)
-            log_q.append(self._log_f(self.student, unlabeled))
+            log_q.append(self._log_f(self.student, unlabeled) if log_q_u is None else log_q_u)
         if not inputs:
             return Forward(log_q_l, y)
         return Forward(log_q_l, y, joined(log_q), self._teach(*inputs))

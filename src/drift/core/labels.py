@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from drift.core.softmax import log_softmax
+
 
 def log_class_mass(z: Tensor) -> Tensor:
     """How much of each class the batch holds: log f_j = log Σ_x p_j(x)^(1/τ).
@@ -42,7 +44,7 @@ def log_soft_labels(
         z = z - (log_f if spared is None else _among_the_others(log_f, spared))
         if log_prior is not None:
             z = z + log_prior
-    return torch.log_softmax(z, dim=-1)
+    return log_softmax(z)
 
 
 def _among_the_others(log_f: Tensor, spared: int) -> Tensor:

@@ -65,7 +65,8 @@ class SoftStrategy(Strategy):
     tau: temperature; below 1 sharpens.
     class_mass: divide by the batch's class masses f_j, which pulls the labels of a batch towards `prior`.
     prior: class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
-    spared: a class that is left out of the balance, such as the tag of words in no entity; None is none.
+    spared: a class that is left out of the balance, such as the tag of words in no entity; None is none, and without
+        class mass it means nothing.
     """
 
     tau: float = 0.5
@@ -79,8 +80,8 @@ class SoftStrategy(Strategy):
     def __post_init__(self) -> None:
         if not (is_number(self.tau) and self.tau > 0):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
-        if self.spared is not None and (not self.class_mass or self.prior is not None):
-            raise ConfigError("spared is a class to leave out of the balance; turn class_mass on and drop the prior")
+        if self.spared is not None and self.prior is not None:
+            raise ConfigError("spared leaves a class its share, and prior gives it another; drop one of them")
         if self.prior is not None:
             if not self.class_mass:
                 raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")

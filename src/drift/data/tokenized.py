@@ -41,7 +41,7 @@ class TokenizedTexts:
     truncated: how many rows were cut to fit.
     """
 
-    counts = None
+    counts, at_once = None, 128
 
     def __init__(self, file: Path, *, pad_token_id: int) -> None:
         import pyarrow as pa

@@ -26,6 +26,8 @@ class Windows:
     its first sub-word is.
     """
 
+    at_once = 128
+
     def __init__(self, ids: list[np.ndarray], places: list[np.ndarray], sentences: list[int], padding: int) -> None:
         """ids: of each window. places: of the words' first sub-words in it. sentences: which one it is of."""
         self.padding = padding

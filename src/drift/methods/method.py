@@ -49,8 +49,13 @@ class Method(ABC):
         return None
 
     def initial_loss(self, batch: Batch) -> Tensor:
-        """The loss that finds θinit, from the labelled part of the batch: L_sup (Eq. 1), a scalar."""
+        """The loss that finds θinit, from the labelled part of the batch: L_sup (Eq. 1), a scalar.
+
+        A model that is trained by a loss of its own, such as GRAND, has it in `own_loss(x, y)`, one value a trial.
+        """
         x, y = check_pair(batch.labeled)
+        if own := getattr(self.student, "own_loss", None):
+            return torch.as_tensor(own(x, y).sum())
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
         return self._supervised(log_q, check_labels(y, log_q)).sum()
 

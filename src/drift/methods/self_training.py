@@ -35,6 +35,7 @@ class SelfTrainingSettings(Settings):
     differentiate_weights: bool = Field(True, description="DRIFT anticipates the weights; DrW in the paper.")
     pseudo_label: PseudoLabel = Field("unlabeled", description="Which rows get pseudo-labels: unlabeled, or all.")
     unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term; 1 in the paper.")
+    own_loss: bool = Field(False, description="Keep the model's own term beside the game, such as GRAND's consistency.")
     teacher_mode: TeacherMode = Field("eval", description="Whether the teacher answers with dropout (train) or not.")
 
 
@@ -43,9 +44,9 @@ class Played(Method):
 
     has_teacher = True
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, *, own_loss: bool = False) -> None:
         super().__init__(game.student, None, stacked=game.stacked, alone=game.alone)
-        self.game = game
+        self.game, self.own_loss = game, own_loss
 
     @property
     def teacher(self) -> nn.Module:
@@ -56,7 +57,9 @@ class Played(Method):
         self.game.probe = probe
 
     def loss(self, batch: Batch) -> Tensor:
-        return self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+        loss = self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+        regularizer = getattr(self.student, "regularizer", None) if self.own_loss else None
+        return loss if regularizer is None else loss + regularizer().sum()
 
     def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
         self.game.backward(loss, backward=backward, merge=merge)
@@ -105,8 +108,16 @@ class SelfTraining(Played):
         stacked: bool = False,
         alone: bool = False,
     ) -> None:
-        game = Game(student, **dict(settings), coupling=self.coupling, teacher=teacher, stacked=stacked, alone=alone)
-        super().__init__(game)
+        game = Game(
+            student,
+            **settings.model_dump(exclude={"own_loss"}),
+            coupling=self.coupling,
+            teacher=teacher,
+            one_call=getattr(student, "one_call", False),
+            stacked=stacked,
+            alone=alone,
+        )
+        super().__init__(game, own_loss=settings.own_loss)
 
 
 class Drift(SelfTraining):

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,8 @@ class GCN(OnGraph):
     features, edges: see `OnGraph`; the original work has features `row_normalized`.
     seeds: one a trial, for its first weights and its dropout.
     """
+
+    undecayed = ("second_weight",)  # weight decay is for the first layer alone, as in the original work
 
     def __init__(
         self,
@@ -52,8 +53,3 @@ class GCN(OnGraph):
             hidden = hidden.mul_(self.streams.kept(self.dropout, *hidden.shape[1:]))
             second = second / (1 - self.dropout)
         return rows_of(self.adjacency @ (hidden.relu_() @ second) + self.second_bias, rows)
-
-    def parameter_groups(self, weight_decay: float = 5e-4) -> list[dict[str, Any]]:
-        """For an optimiser: only the first layer's weights are decayed, as in the original work."""
-        rest = [self.first_bias, self.second_weight, self.second_bias]
-        return [{"params": [self.first_weight], "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]

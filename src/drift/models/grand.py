@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from drift.core.softmax import log_softmax
 from drift.models.propagation import OnGraph, Streams, check_rate, rows_of
 
 
@@ -112,6 +113,24 @@ class Grand(OnGraph):
     def augmentations(self, rows: Tensor) -> Tensor:
         """Logits of S augmentations, `(views, trials, N, C)`."""
         return torch.stack([self._view(rows) for _ in range(self.recipe.views)])
+
+    def own_loss(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """What it is trained with: mean cross-entropy of the labelled nodes over views, and λ times their consistency.
+
+        rows, labels: `(trials, N)`. Returns `(trials,)`.
+        """
+        log_p = self._log_views()
+        own = torch.stack([rows_of(view, rows) for view in log_p])  # (views, trials, N, C)
+        supervised = -own.gather(-1, labels.expand(len(own), -1, -1).unsqueeze(-1)).mean((0, 2, 3))
+        return supervised + self.recipe.consistency_weight * consistency(log_p, self.recipe.temperature)
+
+    def regularizer(self) -> Tensor:
+        """λ times the consistency of S views of all nodes, `(trials,)`."""
+        return self.recipe.consistency_weight * consistency(self._log_views(), self.recipe.temperature)
+
+    def _log_views(self) -> Tensor:
+        """log p of every node in S views, `(views, trials, nodes, C)`."""
+        return log_softmax(self.augmentations(torch.arange(self.nodes, device=self.first_weight.device)))
 
     def _view(self, rows: Tensor) -> Tensor:
         return self._finish(self._reordered() if self.reordered else self._original(), rows)

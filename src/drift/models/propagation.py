@@ -214,6 +214,8 @@ class OnGraph(nn.Module):
     features: X `(nodes, d)`, sparse or dense. edges: see `normalized_adjacency`. seeds: one a trial.
     """
 
+    one_call = True  # every node is computed whichever are asked for: a game asks for all it needs at once
+
     def __init__(self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int]) -> None:
         super().__init__()
         self.features = Sparse.of(features)

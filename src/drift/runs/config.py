@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import Field, field_validator
@@ -52,6 +52,37 @@ class TokenDataSettings(TableSettings):
         description="A word that no weak label covers: nothing is known of it, or it is O; dev: what does better.",
     )
     labeled_rows: int | None = Field(None, ge=1, description="Keep the labels of this many sentences, by seed.")
+
+
+class NodeDataSettings(Settings):
+    """A graph and the classes of its nodes."""
+
+    train: str = Field("", description="A named graph, an .npz or .pt file, or a table of nodes.")
+    edges: str | None = Field(None, description="Table of edges, with a table of nodes.")
+    id: str | None = Field(None, description="Column with the names of nodes; the first if left out.")
+    label: str | None = Field(None, description="Column with the classes; blank is unknown.")
+    source: str | None = Field(None, description="Column of edges: from.")
+    target: str | None = Field(None, description="Column of edges: to.")
+    directed: bool = Field(False, description="Leave edges as they are; else each goes both ways.")
+    labels_per_class: int | None = Field(
+        None, ge=1, description="So many random labels of each class, by seed; the graph's own split if left out."
+    )
+    dev_nodes: int = Field(500, ge=0, description="To choose by, where the graph has no split of its own.")
+    test_nodes: int = Field(1000, ge=0, description="To score, where the graph has no split of its own.")
+    is_weak: ClassVar[bool] = False
+
+
+class NodeModelSettings(Settings):
+    """The model of nodes."""
+
+    name: Literal["gcn", "grand"] = Field("gcn", description="gcn or grand.")
+    frozen: Literal[False] = False
+    hidden: int = Field(16, ge=1, description="Of gcn.")
+    dropout: float = Field(0.5, ge=0, lt=1, description="Of gcn.")
+    recipe: dict[str, Any] = Field(
+        default_factory=dict, description="Of grand: what differs from its published settings for the graph."
+    )
+    reordered: bool = Field(True, description="Of grand: features travel after the first layer, which is faster.")
 
 
 class EncoderSettings(Settings):
@@ -142,7 +173,15 @@ class TokenConfig(RunConfig):
     model: TokenModelSettings = TokenModelSettings()
 
 
-CONFIGS: dict[str, type[RunConfig]] = {"text": TextConfig, "tokens": TokenConfig}
+class NodeConfig(RunConfig):
+    """A run on the nodes of a graph."""
+
+    task: Literal["nodes"] = "nodes"
+    data: NodeDataSettings = NodeDataSettings()
+    model: NodeModelSettings = NodeModelSettings()
+
+
+CONFIGS: dict[str, type[RunConfig]] = {"text": TextConfig, "tokens": TokenConfig, "nodes": NodeConfig}
 
 
 def config_of(values: Mapping[str, Any], where: str) -> RunConfig:
@@ -173,12 +212,13 @@ def resolve(
         raise ConfigError(f"there is no profile {profile!r}{nearest(profile, list(PROFILES))}")
     merged: dict[str, Any] = defaults(task, kind, weak=weak)
     if preset_name is not None:
-        setting = "textcnn" if kind == "textcnn" else "weak" if weak else "semi"
+        setting = kind if kind in ("textcnn", "grand") else "weak" if weak else "semi"
         merged = merge(merged, preset(preset_name, setting, profile, kind, task=task))
     for layer in layers:
         merged = merge(merged, layer)
     # Else the machine would decide again when the run is resumed or repeated.
-    merged = merge(merged, {"model": {"frozen": kind == "frozen"}})
+    if task != "nodes":
+        merged = merge(merged, {"model": {"frozen": kind == "frozen"}})
     name = merged.get("method", {}).get("name", "drift")
     if name in METHODS:  # defaults are for every method, and each takes what it has
         known = {*METHODS[name].settings_type.model_fields, "name"}

@@ -12,8 +12,9 @@ import torch
 from drift.data.tables import source_name
 from drift.errors import ConfigError
 from drift.runs.config import RunConfig, config_of, known_task, merge, read_config, resolve
+from drift.runs.node_task import NodeTask
 from drift.runs.result import Predictions, Run, account
-from drift.runs.task import HeldOut, Prepared, Task
+from drift.runs.task import STACKED, HeldOut, Prepared, Task
 from drift.runs.text_task import TextTask
 from drift.runs.token_task import TokenTask
 from drift.tasks.scoring import classification_scores
@@ -25,7 +26,7 @@ from drift.training.run_folder import DATA, RunFolder
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
-TASKS: dict[str, type[Task]] = {"text": TextTask, "tokens": TokenTask}
+TASKS: dict[str, type[Task]] = {"text": TextTask, "tokens": TokenTask, "nodes": NodeTask}
 
 
 def fit(
@@ -36,6 +37,7 @@ def fit(
     dev: Any = None,
     test: Any = None,
     task: str | None = None,
+    edges: str | Path | None = None,
     text: str | None = None,
     tokens: str | None = None,
     label: str | None = None,
@@ -59,21 +61,23 @@ def fit(
 ) -> Run | Plan:
     """Train a classifier from a table and say how good it is.
 
-    task: "text" for a class a text, "tokens" for a tag a word. train, unlabeled, dev, test: paths (CSV, TSV, JSON
-    lines, gzipped or not, Parquet, for words also CoNLL columns), DataFrames or Datasets. A blank label is an
-    unlabelled row. text, tokens, label: columns; obvious ones are found. weak: a column with noisy labels; rules: a
-    file with rules that give some. labels_per_class: forget all labels but so many of each class. model: an encoder by
-    name or folder, "default" or "textcnn". finetune: train the whole encoder; by default only on a machine with a GPU.
-    seeds: how many heads to train at once where the encoder is fixed. preset, profile, config, settings: where other
-    settings come from, the later over the earlier. out: the run's folder; nothing is written without one. resume: go on
-    with the run in that folder. dry_run: only time a few steps, and give back the plan.
+    task: "text" for a class a text, "tokens" for a tag a word, "nodes" for a class a node; then train is a graph: its
+    name, a file, a PyG Data, or a table of nodes with a table of edges. Else train, unlabeled, dev and test are paths
+    (CSV, TSV, JSON lines, gzipped or not, Parquet, for words also CoNLL columns), DataFrames or Datasets. A blank label
+    is an unlabelled row. text, tokens, label: columns; obvious ones are found. weak: a column with noisy labels; rules:
+    a file with rules that give some. labels_per_class: forget all labels but so many of each class. model: an encoder
+    by name or folder, "default" or "textcnn"; "gcn" or "grand" of a graph. finetune: train the whole encoder; by
+    default only on a machine with a GPU. seeds: how many to train at once, heads on a fixed encoder or models of a
+    graph. preset, profile, config, settings: where other settings come from, the later over the earlier. out: the run's
+    folder; nothing is written without one. resume: go on with the run in that folder. dry_run: only time a few steps,
+    and give back the plan.
     """
     if train is None and config is None:
         return _resumed(out, resume=resume, onnx=onnx, quiet=quiet)
     given = {"train": train, "unlabeled": unlabeled, "dev": dev, "test": test}
     named: dict[str, Any] = {kind: source_name(source) for kind, source in given.items() if source is not None}
     named |= {"text": text, "tokens": tokens, "label": label, "weak": weak}
-    named |= {"rules": None if rules is None else str(rules)}
+    named |= {name: None if path is None else str(path) for name, path in (("rules", rules), ("edges", edges))}
     options = {
         "data": {**_given(named), **_given({"encoding": encoding, "labels_per_class": labels_per_class})},
         "model": _given({"name": model, "frozen": None if finetune is None else not finetune}),
@@ -84,14 +88,15 @@ def fit(
     below = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
     layers = [below, options, dict(settings or {})]
     said = merge(merge(below, options), layers[-1])
-    kind, name = _kind(said["model"], preset, profile), known_task(said.get("task", "text"))
+    name = known_task(said.get("task", "text"))
+    kind = _kind(name, said["model"], preset, profile)
     if labels_per_class is not None and name == "tokens":
         raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
     is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
     resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:
         raise ConfigError("no table was given; name one, here or as data.train in the configuration")
-    sources = {kind: getattr(resolved.data, kind) if source is None else source for kind, source in given.items()}
+    sources = {part: getattr(resolved.data, part, None) if source is None else source for part, source in given.items()}
     fitting = Fitting(resolved, kind, sources, None if out is None else RunFolder(out), quiet=quiet)
     return fitting.plan() if dry_run else fitting.run(resume=resume, onnx=onnx)
 
@@ -102,8 +107,8 @@ def _resumed(out: str | Path | None, *, resume: bool, onnx: bool, quiet: bool) -
         raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
     folder = RunFolder(out)
     config = config_of(folder.config(), str(folder.path))
-    sources = {kind: getattr(config.data, kind) for kind in ("train", "unlabeled", "dev", "test")}
-    kind = _kind(config.model.model_dump(), None, "laptop")
+    sources = {part: getattr(config.data, part, None) for part in ("train", "unlabeled", "dev", "test")}
+    kind = _kind(config.task, config.model.model_dump(), None, "laptop")
     return Fitting(config, kind, sources, folder, quiet=quiet).run(resume=True, onnx=onnx)
 
 
@@ -115,7 +120,7 @@ class Fitting:
     ) -> None:
         self.config, self.sources, self.folder, self.quiet = config, sources, folder, quiet
         first = config.training.seed
-        self.seeds = tuple(range(first, first + (config.seeds if kind == "frozen" else 1)))
+        self.seeds = tuple(range(first, first + (config.seeds if kind in STACKED else 1)))
         self.task = TASKS[config.task](config, kind, self.seeds, partial(progress, shown=not quiet))
 
     def plan(self) -> Plan:
@@ -178,8 +183,10 @@ def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:
     return Predictions(found if trainer.trials is not None else found[None], part.labels.numpy(), held_out.score)
 
 
-def _kind(said: Mapping[str, Any], preset: str | None, profile: str) -> str:
+def _kind(task: str, said: Mapping[str, Any], preset: str | None, profile: str) -> str:
     """Frozen where nothing else is said and there is no GPU; the paper's profile fine-tunes. said: of the model."""
+    if task == "nodes":
+        return str(said.get("name", "gcn"))
     if said.get("name") == "textcnn":
         return "textcnn"
     frozen = said.get("frozen")

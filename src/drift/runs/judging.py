@@ -20,28 +20,38 @@ def judge(part: LabeledTexts, probabilities: np.ndarray, temperature: float, cla
     """
     after, labels = np.exp(rescaled(probabilities, temperature)), part.codes
     predicted = probabilities.argmax(-1)
-    confusion = np.zeros((len(classes), len(classes)), dtype=int)  # true class, predicted class
-    np.add.at(confusion, (labels, predicted), 1)
     wrong = np.flatnonzero(predicted != labels)
     surest = wrong[np.argsort(-after[wrong].max(-1), kind="stable")][:MISTAKES]
+    mistakes = [
+        {
+            "text": _excerpt(part.texts[int(row)]["text"]),
+            "label": classes[labels[row]],
+            "predicted": classes[predicted[row]],
+            "confidence": float(after[row].max()),
+        }
+        for row in surest
+    ]
+    return {**judged_classes(probabilities, labels, temperature, classes), "mistakes": mistakes}
+
+
+def judged_classes(
+    probabilities: np.ndarray, labels: np.ndarray, temperature: float, classes: list[str]
+) -> dict[str, Any]:
+    """Confusions, and calibration before and after the temperature."""
+    confusion = np.zeros((len(classes), len(classes)), dtype=int)  # true class, predicted class
+    np.add.at(confusion, (labels, probabilities.argmax(-1)), 1)
+    return {"confusion": confusion.tolist(), "calibration": judged_confidence(probabilities, labels, temperature)}
+
+
+def judged_confidence(probabilities: np.ndarray, labels: np.ndarray, temperature: float) -> dict[str, Any]:
+    """Calibration before and after the temperature."""
+    after = np.exp(rescaled(probabilities, temperature))
     return {
-        "confusion": confusion.tolist(),
-        "calibration": {
-            "temperature": temperature,
-            "error_before": calibration_error(probabilities, labels),
-            "error_after": calibration_error(after, labels),
-            "bins_before": reliability(probabilities, labels),
-            "bins_after": reliability(after, labels),
-        },
-        "mistakes": [
-            {
-                "text": _excerpt(part.texts[int(row)]["text"]),
-                "label": classes[labels[row]],
-                "predicted": classes[predicted[row]],
-                "confidence": float(after[row].max()),
-            }
-            for row in surest
-        ],
+        "temperature": temperature,
+        "error_before": calibration_error(probabilities, labels),
+        "error_after": calibration_error(after, labels),
+        "bins_before": reliability(probabilities, labels),
+        "bins_after": reliability(after, labels),
     }
 
 

@@ -12,8 +12,10 @@ from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import Chunk, read_chunks, source_name
 from drift.data.text_tables import label_of, text_of
 from drift.errors import DataError, FileError, LabelError
+from drift.models.node_model import NodeModel
 from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
+from drift.runs.predict_nodes import predict_nodes
 from drift.runs.predict_tokens import evaluate_tokens, predict_tokens
 from drift.runs.result import MODEL, Run
 from drift.tasks.calibration import calibration_error
@@ -29,7 +31,7 @@ def load(run: str | Path) -> Run:
     metrics = folder.read_json(METRICS)
     if not isinstance(metrics, dict):
         raise FileError(f"{folder.path / METRICS} is not what a run writes; copy it again")
-    kind = TokenModel if metrics.get("task") == "tokens" else TextModel
+    kind: Any = {"tokens": TokenModel, "nodes": NodeModel}.get(str(metrics.get("task")), TextModel)
     return Run(kind.load(folder.path / MODEL), metrics, folder.path, metrics.get("notes", []))
 
 
@@ -66,6 +68,8 @@ def predict(
     `predict_tokens`. text: the column with the texts, or words. tick: called after every piece.
     """
     opened = run if isinstance(run, Run) else load(run)
+    if isinstance(opened.model, NodeModel):
+        return predict_nodes(opened, source, out, abstain_below=abstain_below)
     if isinstance(opened.model, TokenModel):
         return predict_tokens(
             opened, source, out, column=text, abstain_below=abstain_below, encoding=encoding, tick=tick

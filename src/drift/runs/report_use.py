@@ -13,6 +13,8 @@ KINDS = {
     "frozen": "a head on a fixed encoder",
     "finetuned": "an encoder that was trained whole",
     "textcnn": "a TextCNN",
+    "gcn": "a graph convolutional network",
+    "grand": "GRAND, a graph random neural network",
 }
 
 

@@ -1,6 +1,6 @@
 """What came of a run: the classifier, its scores with their spread, and what a reader must know to judge them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from drift.data.budget import LabelBudget
 from drift.data.files import whole_folder
 from drift.data.table_formats import first_line
 from drift.errors import DriftError
+from drift.models.node_model import NodeModel
 from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
 from drift.runs.task import Task
@@ -19,7 +20,7 @@ from drift.training.evaluation import Score
 from drift.training.run_folder import METRICS, RunFolder
 from drift.training.trainer import Outcome
 
-Model = TextModel | TokenModel
+Model = TextModel | TokenModel | NodeModel
 
 MODEL, ONNX = "model", "model.onnx"
 
@@ -37,12 +38,12 @@ class Run:
     def classes(self) -> list[str]:
         return self.model.classes
 
-    def predict_proba(self, rows: Sequence[Any]) -> Any:
-        """Probability of each class: of texts `(n, C)`; of sentences, lists of words, `(words, C)` each."""
+    def predict_proba(self, rows: Any) -> Any:
+        """Probability of each class: of texts, or the nodes of a `Graph`, `(n, C)`; of sentences `(words, C)` each."""
         return self.model.predict_proba(rows)
 
-    def predict(self, rows: Sequence[Any]) -> list[Any]:
-        """The most likely class of each text, or the tags of the words of each sentence."""
+    def predict(self, rows: Any) -> list[Any]:
+        """The most likely class of each text or node, or the tags of the words of each sentence, a list of words."""
         found = self.predict_proba(rows)
         if isinstance(self.model, TokenModel):
             return [self.model.tags(probabilities) for probabilities in found]
@@ -65,7 +66,7 @@ class Run:
         if self.model.kind == "textcnn":
             self.notes.append("no model.onnx: TextCNN reads words by a list of its own, which ONNX does not hold")
             return
-        if isinstance(self.model, TokenModel):  # its folder is in Hugging Face form, which their own exporters open
+        if not isinstance(self.model, TextModel):  # a tagger's folder is in Hugging Face form, which others export
             return
         from drift.models.onnx_export import export_classifier
 

@@ -14,6 +14,8 @@ from drift.tasks.examples import Labeled
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score
 
+STACKED = ("frozen", "gcn", "grand")  # kinds of model that are many seeds in one
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -50,7 +52,7 @@ class Task(ABC):
     @property
     def stacked(self) -> bool:
         """Whether all seeds are trained at once."""
-        return self.kind == "frozen"
+        return self.kind in STACKED
 
     @property
     @abstractmethod

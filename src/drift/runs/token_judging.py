@@ -10,8 +10,8 @@ import numpy as np
 from drift.data.labels import UNLABELED
 from drift.data.tags import Span, spans_of
 from drift.models.token_model import TokenModel
+from drift.runs.judging import judged_confidence
 from drift.runs.token_data import TaggedSentences, TokenData, rule_tags, sizes_of, words_of
-from drift.tasks.calibration import calibration_error, reliability, rescaled
 from drift.tasks.tagging import Tagging
 from drift.weak.diagnostics import Share
 
@@ -29,18 +29,12 @@ def judge(
     probabilities: `(words, C)`, before the temperature. rules: the file of the rules, if there is one.
     """
     tagging = Tagging(data.classes, part.sizes, data.entities)
-    after, labels = np.exp(rescaled(probabilities, model.temperature)), part.codes
+    labels = part.codes
     truth, found = tagging.sentences(labels), tagging.sentences(probabilities.argmax(-1))
     judged: dict[str, Any] = {
         "by_type": tagging.by_type(probabilities, labels),
         "errors": errors_by_type(truth, found, data.scheme),
-        "calibration": {
-            "temperature": model.temperature,
-            "error_before": calibration_error(probabilities, labels),
-            "error_after": calibration_error(after, labels),
-            "bins_before": reliability(probabilities, labels),
-            "bins_after": reliability(after, labels),
-        },
+        "calibration": judged_confidence(probabilities, labels, model.temperature),
         "samples": _shown(part.sentences.tokens, {"true": truth, "model": found}, data.scheme, _has_entities),
     }
     if data.weak is not None:

@@ -21,6 +21,10 @@ class Examples(Protocol):
     def counts(self) -> np.ndarray | None:
         """How many things are classified in each row, `(rows,)`; None if it is one, the row itself."""
 
+    @property
+    def at_once(self) -> int:
+        """How many rows a forward without gradients takes."""
+
     def __len__(self) -> int: ...
 
     def inputs(self, rows: Tensor) -> Inputs:
@@ -34,6 +38,7 @@ class Vectors:
     x: Tensor
     lengths: np.ndarray | None = None
     counts: np.ndarray | None = None
+    at_once: int = 2048
 
     def __len__(self) -> int:
         return len(self.x)

@@ -14,8 +14,6 @@ from drift.training.machine import Alone
 Score = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 """Scores, as shares, from probabilities `(n, C)` and class indices `(n,)`; the first is what is chosen by."""
 
-ROWS = 128  # a forward pass
-
 
 def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *, trials: int | None = None) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
@@ -26,7 +24,7 @@ def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *,
     order = torch.arange(len(rows))
     if examples.lengths is not None:
         order = torch.from_numpy(np.argsort(examples.lengths[rows.numpy()], kind="stable"))
-    batches = list(torch.split(order, ROWS))
+    batches = list(torch.split(order, examples.at_once))
     mine = batches[machine.process :: machine.processes]
     # Every process must call the model equally often: sharded weights are gathered in each call.
     spare = -(-len(batches) // machine.processes) - len(mine)

@@ -14,7 +14,8 @@ from drift.training.settings import TrainingSettings
 def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: bool) -> Optimizer:
     """For the first phase or the second: each has an optimiser of its own, as θinit is where the game starts.
 
-    Biases and the scales of normalisation are not decayed: a decayed bias cannot learn that classes are skewed.
+    Biases and the scales of normalisation are not decayed: a decayed bias cannot learn that classes are skewed. Nor is
+    what the student names in `undecayed`.
     """
     rate, decay = settings.learning_rate, settings.weight_decay
     if initial:
@@ -25,7 +26,8 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
     for name, parameter in student.named_parameters():
         if parameter.requires_grad:
-            groups[name.endswith("bias") or parameter in scales]["params"].append(parameter)
+            spared = name.endswith("bias") or parameter in scales or name in getattr(student, "undecayed", ())
+            groups[spared]["params"].append(parameter)
     groups = [group for group in groups if group["params"]]
     # fused: one kernel over all parameters; on CPUs too several times faster than a loop over them.
     if settings.optimizer == "sgd":
