@@ -7,6 +7,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+NEXT = {
+    "text": "predict RUN new.csv -o out.csv",
+    "tokens": "predict RUN new.jsonl -o out.jsonl",
+    "nodes": "predict RUN GRAPH -o nodes.csv",
+}
 WIDE = 160  # columns of a table that goes into a file or a pipe
 
 if TYPE_CHECKING:
@@ -72,7 +77,7 @@ def show_run(console: Console, run: "Run") -> None:
         console.print(f"Run: [bold]{escape(str(run.path))}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"Report: [bold]{escape(str(run.path / REPORT))}[/bold]", highlight=False, soft_wrap=True)
         console.print(
-            f"Try next: [bold]drift predict {escape(str(run.path))} new.csv -o out.csv[/bold]",
+            f"Try next: [bold]drift {escape(NEXT[metrics['task']].replace('RUN', str(run.path)))}[/bold]",
             highlight=False,
             soft_wrap=True,
         )

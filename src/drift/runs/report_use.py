@@ -18,20 +18,39 @@ KINDS = {
 }
 
 
+# By task: after `drift` on the command line, and after `drift.load` in Python.
+USES: dict[str, tuple[list[str], list[str]]] = {
+    "text": (
+        [
+            "predict RUN new.csv -o labelled.csv",
+            "evaluate RUN labelled.csv",
+            "suggest RUN unlabelled.csv -n 50 -o to-label.csv",
+        ],
+        [
+            'run.predict(["a text"])        # the names of classes',
+            'run.predict_proba(["a text"])  # (n, C), in the order of run.classes',
+        ],
+    ),
+    "tokens": (
+        ["predict RUN new.jsonl -o tagged.jsonl", "evaluate RUN tagged_by_hand.jsonl"],
+        [
+            'run.predict([["Ann", "left", "Bern"]])  # a list of tags for each sentence',
+            "# Without this package: transformers.pipeline('token-classification', model=..., the folder `model`)",
+        ],
+    ),
+    "nodes": (
+        ["predict RUN GRAPH -o nodes.csv"],
+        ["drift.predict(run, graph)  # the class of every node: of a named graph, a file, or a PyG Data"],
+    ),
+}
+
+
 def how_to_use(folder: RunFolder, metrics: Mapping[str, Any], config: Mapping[str, Any]) -> list[Section]:
     """On the command line, in Python, and, where the run has an ONNX file, in a program without torch."""
     run, model, kind = shlex.quote(str(folder.path)), folder.path / MODEL, metrics["kind"]
-    commands = [
-        f"drift predict {run} new.csv -o labelled.csv",
-        f"drift evaluate {run} labelled.csv",
-        f"drift suggest {run} unlabelled.csv -n 50 -o to-label.csv",
-    ]
-    python = [
-        "import drift",
-        f"run = drift.load({str(folder.path)!r})",
-        'run.predict(["a text"])        # the names of classes',
-        'run.predict_proba(["a text"])  # (n, C), in the order of run.classes',
-    ]
+    commands, python = USES[metrics["task"]]
+    commands = [f"drift {command}".replace("RUN", run) for command in commands]
+    python = ["import drift", f"run = drift.load({str(folder.path)!r})", *python]
     sections = [
         Section("How to use it", commands=commands),
         Section("In Python", [f"The model is {KINDS[kind]}: {metrics['model']}."], commands=python),
