@@ -166,7 +166,6 @@ EDGES = "s,t\na,b\n"
         ("id,label,f\na,x,1\nb,y,\n", EDGES, {}, DataError, r"row 2: f is '', not a number; fill it in"),
         ("id,label,f\na,x,1\nb,y,nan\n", EDGES, {}, DataError, r"node 'b': a feature is missing or not finite"),
         ("id,label,f\na,x,1e39\nb,y,1\n", EDGES, {}, DataError, r"node 'a': a feature is missing or not finite"),
-        ("id,label,f\na,,1\nb,,2\n", EDGES, {}, LabelError, r"none of the 2 rows has a label"),
         ("id,label,f\na,x,1\nb,,2\n", EDGES, {}, LabelError, r"every labelled row is of one class"),
         ("id,group,f\na,x,1\nb,y,2\n", EDGES, {}, ConfigError, r"no column is called label; name it"),
         (NODES, EDGES, {"label": "lable"}, ConfigError, r"no column 'lable'; did you mean 'label'"),
@@ -198,7 +197,6 @@ def test_faults_in_tables(
         (dict(y=np.eye(5)), LabelError, r"y has shape \(5, 5\); give one class a node"),
         (dict(y=[0.5, 1, 0, 1, 0]), LabelError, r"graph\.npz: .*continuous"),
         (dict(y=[np.inf, 1, 0, 1, 0]), LabelError, r"graph\.npz: .*infinity"),
-        (dict(y=[-1] * 5), LabelError, r"none of the 5 rows has a label"),
         (dict(x=np.where(X == 3, np.nan, X)), DataError, r"graph\.npz, node 2: a feature is missing"),
         (dict(x=np.where(X == 4, -np.inf, X)), DataError, r"graph\.npz, node 4: a feature is missing"),
         (dict(x=X[:, 0]), DataError, r"features are float32 of shape \(5,\)"),
@@ -223,6 +221,14 @@ def test_what_cannot_be_used_is_told(tmp_path: Path) -> None:
     hidden = read_graph(npz(tmp_path, x=X, edge_index=LISTED, y=[1, -1, 0, 1, 0], **MASKS))
     assert hidden.splits["train"].tolist() == [0]
     assert hidden.notes[-1] == "train nodes left out for want of a label: 1"
+
+
+def test_labels_may_all_be_blank(tmp_path: Path) -> None:
+    for graph in (
+        read_graph(**tables(tmp_path, nodes="id,label,f\na,,1\nb,,2\n", edges="s,t\na,b\n")),
+        read_graph(npz(tmp_path, x=X, edge_index=LISTED, y=[-1] * 5)),
+    ):
+        assert (graph.classes, set(graph.labels.tolist()), graph.notes[-1]) == ([], {UNLABELED}, "no labels")
 
 
 def test_names_of_classes_in_an_array(tmp_path: Path) -> None:

@@ -191,7 +191,8 @@ def test_predictions_are_the_students(name: str) -> None:
 def test_the_settings_are_the_games_with_its_defaults() -> None:
     game = inspect.signature(Game).parameters
     for name, field in SelfTrainingSettings.model_fields.items():
-        assert field.default == game[name].default, name
+        if name != "own_loss":  # of the model, not of the game
+            assert field.default == game[name].default, name
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def fit(
     encoding: str | None = typer.Option(None, help="Of CSV, TSV and JSON lines; utf-8 if left out."),
     labels_per_class: int | None = typer.Option(None, min=1, help="Forget all labels but so many a class."),
     method: str | None = typer.Option(None, help="drift if left out; `drift methods` lists them."),
-    model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, or `textcnn`."),
+    model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, `textcnn`, `gcn` or `grand`."),
     finetune: bool | None = typer.Option(
         None, "--finetune/--frozen", help="Train the whole encoder, or a head on its vectors (default without a GPU)."
     ),
@@ -80,7 +80,7 @@ def fit(
         unlabeled=unlabeled,
         dev=dev,
         test=test,
-        task=task,
+        task=task or ("nodes" if graph else None),
         edges=edges,
         text=text,
         tokens=tokens,

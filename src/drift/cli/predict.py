@@ -10,10 +10,11 @@ from drift.cli.table_bar import table_bar
 def predict(
     run: Path = typer.Argument(..., help="Folder of a finished run."),
     table: str = typer.Argument(
-        ..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz), Parquet, or CoNLL columns."
+        ..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz), Parquet, CoNLL columns, or a graph."
     ),
     out: Path = typer.Option(..., "--out", "-o", dir_okay=False, help="New table, in any of those formats."),
     text: str | None = typer.Option(None, help="Column with the texts or words; the one trained on if left out."),
+    edges: Path | None = typer.Option(None, help="Table of edges, where TABLE is one of nodes; the run's if left out."),
     abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label where confidence is below this."),
     encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
@@ -29,11 +30,15 @@ def predict(
 
         drift predict runs/topics new.parquet -o sure.jsonl.gz --abstain-below 0.9
     """
-    from drift.runs.predict import PIECE
+    from drift.runs.predict import PIECE, load
     from drift.runs.predict import predict as label_rows
 
-    with table_bar("Predicting", table, PIECE, encoding=encoding, quiet=quiet) as tick:
-        label_rows(run, table, out, text=text, abstain_below=abstain_below, encoding=encoding, tick=tick)
+    opened = load(run)
+    at_once = opened.metrics["task"] == "nodes"  # there are no pieces to show
+    with table_bar("Predicting", table, PIECE, encoding=encoding, quiet=quiet or at_once) as tick:
+        label_rows(
+            opened, table, out, text=text, edges=edges, abstain_below=abstain_below, encoding=encoding, tick=tick
+        )
     typer.echo(f"Written: {out}")
 
 

@@ -65,7 +65,8 @@ def show_run(console: Console, run: "Run") -> None:
                 highlight=False,
             )
     else:
-        console.print("No dev and no test set: nothing to score. Give --dev or --test to know how good it is.")
+        asked = "data.dev_nodes or data.test_nodes" if metrics["task"] == "nodes" else "--dev or --test"
+        console.print(f"No dev and no test set: nothing to score. Give {asked} to know how good it is.")
     budget = metrics["label_budget"]
     console.print(
         f"Label budget: {budget['total']:,} gold labels ({budget['train']:,} to train, {budget['dev']:,} dev)",

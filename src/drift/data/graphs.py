@@ -13,12 +13,13 @@ import torch
 from scipy.sparse import csr_matrix, issparse
 
 from drift.data.graph_formats import MASKS, RawGraph, from_entries, read_npz, read_saved, read_tables
-from drift.data.labels import UNLABELED, encode_labels
+from drift.data.labels import UNLABELED, encode_labels, is_blank, label_column
 from drift.data.planetoid import FOLDERS, read_planetoid
 from drift.data.table_formats import first_line
 from drift.data.tables import source_name
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, DataError, LabelError
+from drift.settings import nearest
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -88,6 +89,8 @@ def read_graph(
     if isinstance(source, str) and source.lower() in FOLDERS:
         return _checked(read_planetoid(source, root), directed)
     kind = Path(source).suffix.lower() if isinstance(source, (str, os.PathLike)) else ""
+    if isinstance(source, str) and not kind:
+        raise ConfigError(f"there is no graph {source!r}{nearest(source, FOLDERS.values())}")
     if kind not in READERS:
         raise ConfigError(
             f"{source_name(source)} is not a graph; give {', '.join(FOLDERS.values())}, an .npz or .pt file,"
@@ -110,10 +113,17 @@ def to_data(graph: Graph) -> "Data":
 
 
 def public_split(graph: Graph) -> Split:
-    """The split that the graph came with."""
-    if missing := [split for split in MASKS if split not in graph.splits]:
-        raise DataError(f"{graph.name} came without {missing[0]} nodes; use random_split")
-    return Split(graph.splits["train"], graph.splits["dev"], graph.splits["test"])
+    """The split that the graph came with; dev and test are empty where it came without them."""
+    if "train" not in graph.splits:
+        raise DataError(f"{graph.name} came without train nodes; use random_split")
+    train, dev, test = (graph.splits.get(split, np.empty(0, dtype=np.int64)) for split in MASKS)
+    return Split(train, dev, test)
+
+
+def whole_split(graph: Graph, *, dev: int = 500, test: int = 1000) -> Split:
+    """Every labelled node to train on but those of dev and test, which are the same as in `random_split`."""
+    judges = _judges(graph, {"dev": dev, "test": test})
+    return Split(_labelled_but(graph, judges), judges["dev"], judges["test"])
 
 
 def random_split(graph: Graph, per_class: int, *, dev: int = 500, test: int = 1000, seed: int) -> Split:
@@ -152,6 +162,7 @@ def _judges(graph: Graph, sizes: dict[str, int]) -> dict[str, np.ndarray]:
         if len(free) < sizes[split]:
             raise LabelError(
                 f"{graph.name}: {len(free)} labelled nodes for {sizes[split]} {split} nodes; ask for fewer"
+                f" ({split}_nodes)"
             )
         judges[split] = np.sort(generator.permutation(free)[: sizes[split]])
     return judges
@@ -224,6 +235,8 @@ def _labels(raw: RawGraph, count: int) -> tuple[np.ndarray, list[str]]:
     if len(raw.labels) != count:
         raise LabelError(f"{raw.name}: {len(raw.labels)} labels for {count} nodes; give one a node, -1 where unknown")
     try:
+        if is_blank(label_column(raw.labels)).all():  # such as a graph to predict
+            return np.full(count, UNLABELED), []
         encoded = encode_labels(raw.labels)
     except ValueError as error:
         raise LabelError(f"{raw.name}: {first_line(error)}") from error

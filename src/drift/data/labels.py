@@ -89,4 +89,4 @@ def _check_classes(classes: np.ndarray, blank: np.ndarray, y: np.ndarray) -> Non
             f"y holds -1 and one class, {classes[0]}: -1 means unlabelled, so there is one class only;"
             " if -1 is a class of yours, rename it (for example to 0)"
         )
-    raise LabelError(f"every labelled row is of one class, {classes[0]!r}; a classifier needs at least two")
+    raise LabelError(f"every labelled row is of one class, {classes.tolist()[0]!r}; a classifier needs at least two")

@@ -9,6 +9,7 @@ Self-training takes ỹ and ω as given; DRIFT (the paper's Eqs. 3, 4 and 9) add
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -58,16 +59,25 @@ class Played(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         loss = self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+        own = self._own_term()
+        return loss if own is None else loss + own
+
+    def _own_term(self) -> Tensor | None:
+        """What the model adds to any loss, of all trials; None if it has no such term, or it is not asked for."""
         regularizer = getattr(self.student, "regularizer", None) if self.own_loss else None
-        return loss if regularizer is None else loss + regularizer().sum()
+        return None if regularizer is None else torch.as_tensor(regularizer().sum())
 
     def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
         self.game.backward(loss, backward=backward, merge=merge)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
-        return self.game.accumulate(
+        own = self._own_term()
+        if own is not None:
+            (backward or torch.autograd.backward)(own)  # before the game's, which notes the gradients as complete
+        loss = self.game.accumulate(
             [{"unlabeled": batch.unlabeled, "labeled": batch.labeled} for batch in batches], backward=backward
         )
+        return loss if own is None else loss + own.detach()
 
     def follow(self) -> None:
         self.game.follow()

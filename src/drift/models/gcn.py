@@ -42,6 +42,10 @@ class GCN(OnGraph):
                 bound = math.sqrt(6 / sum(weight.shape[1:]))  # Glorot's
                 nn.init.uniform_(weight.data[trial], -bound, bound, generator=generator)
 
+    def representations(self) -> Tensor:
+        """The hidden layer of every node, relu(Â X W₁ + b₁), without dropout: `(trials, nodes, hidden)`."""
+        return torch.relu(self.adjacency @ (self.features @ self.first_weight) + self.first_bias)
+
     def forward(self, rows: Tensor) -> Tensor:
         """Logits of nodes `(N,)`, or of each trial's own `(trials, N)`."""
         drops = self.training and self.dropout > 0

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
@@ -20,11 +22,11 @@ class Recipe:
     consistency_weight: λ. patience: steps without a better dev loss or accuracy before it stops.
     """
 
-    order: int = 8
-    views: int = 4
-    temperature: float = 0.5
-    consistency_weight: float = 1.0
-    hidden: int = 32
+    order: Annotated[int, Field(ge=0)] = 8
+    views: Annotated[int, Field(ge=1)] = 4
+    temperature: Annotated[float, Field(gt=0)] = 0.5
+    consistency_weight: Annotated[float, Field(ge=0)] = 1.0
+    hidden: Annotated[int, Field(ge=1)] = 32
     drop_node: float = 0.5
     input_dropout: float = 0.5
     hidden_dropout: float = 0.5
@@ -104,11 +106,11 @@ class Grand(OnGraph):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Logits of nodes `(N,)`, or of each trial's own `(trials, N)`."""
-        if self.training:
-            return self._view(rows)
-        share = 1 - self.recipe.drop_node
-        weight, bias = self._first_layer()
-        return self._finish(self.adjacency.mixed(self.features @ weight, self.recipe.order) * share + bias, rows)
+        return self._view(rows) if self.training else self._finish(self._expected(), rows)
+
+    def representations(self) -> Tensor:
+        """The hidden layer of every node, after its activation and without dropout: `(trials, nodes, hidden)`."""
+        return torch.relu(self._expected())
 
     def augmentations(self, rows: Tensor) -> Tensor:
         """Logits of S augmentations, `(views, trials, N, C)`."""
@@ -134,6 +136,12 @@ class Grand(OnGraph):
 
     def _view(self, rows: Tensor) -> Tensor:
         return self._finish(self._reordered() if self.reordered else self._original(), rows)
+
+    def _expected(self) -> Tensor:
+        """The first layer before its activation, with 1 - δ of every node in place of a draw."""
+        weight, bias = self._first_layer()
+        travelled = self.adjacency.mixed(self.features @ weight, self.recipe.order)
+        return travelled * (1 - self.recipe.drop_node) + bias
 
     def _reordered(self) -> Tensor:
         """The first layer before its activation: X W₁ travels."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import create_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -16,9 +17,10 @@ from drift.models.gcn import GCN
 from drift.models.grand import PUBLISHED, Grand, Recipe
 from drift.models.propagation import OnGraph, row_normalized
 from drift.models.saved import read_description, write_description
+from drift.settings import Settings
 
 FORMAT, WEIGHTS = "drift-nodes/1", "weights.safetensors"
-MODELS = ("gcn", "grand")
+TRAINING = ("learning_rate", "weight_decay", "patience")  # of a recipe; a run has its own in its training settings
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Design:
     recipe: dict[str, Any] = field(default_factory=dict)
     reordered: bool = True
 
-    def build(self, graph: Graph, classes: int, seeds: Sequence[int]) -> OnGraph:
+    def build(self, graph: Graph, classes: int, seeds: Sequence[int]) -> GCN | Grand:
         """One module for all seeds, on this graph; features are normalised by row, as in the original works."""
         features = row_normalized(graph.features)
         if self.name == "gcn":
@@ -43,10 +45,11 @@ class Design:
 
 def published_recipe(graph: str, changes: dict[str, Any]) -> dict[str, Any]:
     """GRAND's settings for a dataset, those of Cora where it has none of its own, with changes."""
-    return asdict(replace(PUBLISHED.get(graph.lower(), Recipe()), **changes))
-
-
-RECIPE_FIELDS = tuple(each.name for each in fields(Recipe))
+    known = [each for each in fields(Recipe) if each.name not in TRAINING]
+    kinds: dict[str, Any] = {each.name: (each.type, each.default) for each in known}
+    settings: type[Settings] = create_model("Recipe", __base__=Settings, **kinds)
+    checked = settings.read(changes, "model.recipe").model_dump(exclude_unset=True)
+    return asdict(replace(PUBLISHED.get(graph.lower(), Recipe()), **checked))
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,22 @@ class NodeModel:
     @torch.inference_mode()
     def predict_proba(self, graph: Graph) -> np.ndarray:
         """Probability of each class for every node, `(n, C)`; the graph may be another one with the same features."""
+        logits = self._on(graph)(torch.arange(len(graph.labels)))[0]
+        return torch.softmax(logits / self.temperature, -1).numpy()
+
+    @torch.inference_mode()
+    def representations(self, graph: Graph) -> np.ndarray:
+        """The hidden layer of every node, after propagation and activation: `(n, hidden)`."""
+        return self._on(graph).representations()[0].numpy()
+
+    def _on(self, graph: Graph) -> GCN | Grand:
         if graph.features.shape[1] != self.width:
             raise DataError(
                 f"{graph.name} has {graph.features.shape[1]} features a node, the model was trained on {self.width}"
             )
         module = self.design.build(graph, len(self.classes), [0])
         module.load_state_dict(self.weights)
-        logits = module.eval()(torch.arange(len(graph.labels)))[0]
-        return torch.softmax(logits / self.temperature, -1).numpy()
+        return module.eval()
 
     def save(self, folder: Path) -> None:
         """Write all of it: safetensors and JSON."""

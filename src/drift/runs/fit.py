@@ -11,7 +11,7 @@ import torch
 
 from drift.data.tables import source_name
 from drift.errors import ConfigError
-from drift.runs.config import RunConfig, config_of, known_task, merge, read_config, resolve
+from drift.runs.config import CONFIGS, RunConfig, config_of, known_task, merge, read_config, resolve
 from drift.runs.node_task import NodeTask
 from drift.runs.result import Predictions, Run, account
 from drift.runs.task import STACKED, HeldOut, Prepared, Task
@@ -92,6 +92,9 @@ def fit(
     kind = _kind(name, said["model"], preset, profile)
     if labels_per_class is not None and name == "tokens":
         raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
+    fields = type(CONFIGS[name].model_fields["data"].default).model_fields
+    if unfit := [option for option in options["data"] if option not in fields]:
+        raise ConfigError(f"{unfit[0]} is not for --task {name}; its data settings are {', '.join(fields)}")
     is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
     resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:

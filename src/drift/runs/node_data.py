@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.graphs import Graph, Split, public_split, random_split, read_graph
-from drift.errors import ConfigError, LabelError
+from drift.data.graphs import Graph, Split, public_split, random_split, read_graph, whole_split
+from drift.errors import LabelError
 from drift.runs.config import NodeDataSettings
 
 
@@ -31,10 +31,12 @@ class NodeData:
         return [*self.graph.notes, *self.splits[0].notes]
 
 
-def read_node_data(settings: NodeDataSettings, sources: Mapping[str, Any], seeds: Sequence[int]) -> NodeData:
-    """Read the graph and split it. sources: what train is, a graph or a table of nodes."""
-    graph = read_graph(
-        sources["train"],
+def open_graph(settings: NodeDataSettings, source: Any) -> Graph:
+    """A graph as the settings say it is to be read; one that is read already stays as it is."""
+    if isinstance(source, Graph):
+        return source
+    return read_graph(
+        source,
         edges=settings.edges,
         id=settings.id,
         label=settings.label,
@@ -42,19 +44,18 @@ def read_node_data(settings: NodeDataSettings, sources: Mapping[str, Any], seeds
         target_column=settings.target,
         directed=settings.directed,
     )
-    if not graph.classes:
-        raise LabelError(f"{graph.name} has no labels; give some nodes a class")
+
+
+def read_node_data(settings: NodeDataSettings, sources: Mapping[str, Any], seeds: Sequence[int]) -> NodeData:
+    """Read the graph and split it. sources: what train is, a graph or a table of nodes."""
+    graph = open_graph(settings, sources["train"])
+    if len(graph.classes) < 2:
+        raise LabelError(f"{graph.name} has labels of {len(graph.classes)} classes; give nodes of two or more a label")
+    counts = dict(dev=settings.dev_nodes, test=settings.test_nodes)
     if settings.labels_per_class is not None:
-        counts = dict(dev=settings.dev_nodes, test=settings.test_nodes)
-        return NodeData(graph, [random_split(graph, settings.labels_per_class, seed=seed, **counts) for seed in seeds])
-    if "train" in graph.splits:
-        return NodeData(graph, [public_split(graph)] * len(seeds))
-    known = np.flatnonzero(graph.labels >= 0)
-    if settings.dev_nodes + settings.test_nodes >= len(known):
-        raise ConfigError(
-            f"{graph.name} has {len(known)} labelled nodes and came without a split; say how many are for dev and test"
-            " with data.dev_nodes and data.test_nodes, fewer than that in all"
-        )
-    drawn = np.random.default_rng(0).permutation(known)
-    dev, test, train = np.split(drawn, [settings.dev_nodes, settings.dev_nodes + settings.test_nodes])
-    return NodeData(graph, [Split(np.sort(train), np.sort(dev), np.sort(test))] * len(seeds))
+        splits = [random_split(graph, settings.labels_per_class, seed=seed, **counts) for seed in seeds]
+    else:
+        splits = [public_split(graph) if "train" in graph.splits else whole_split(graph, **counts)] * len(seeds)
+    if not len(splits[0].train):
+        raise LabelError(f"{graph.name}: no node with a label is left to train on; give more, or a smaller dev or test")
+    return NodeData(graph, splits)

@@ -40,8 +40,11 @@ class NodeTask(Task):
         self.config.check_prior(self.data.graph.classes)
 
     def fingerprint(self) -> str:
-        graph = self.data.graph
-        return content_key([repr(graph.edges.tolist()), repr(graph.labels.tolist())], graph.name)
+        graph, split = self.data.graph, self.data.splits[0]
+        found = [graph.edges, graph.labels, split.train, split.dev, split.test]
+        x = graph.features
+        parts = [x] if x.layout == torch.strided else [x.crow_indices(), x.col_indices(), x.values()]
+        return content_key((part.tobytes().hex() for part in (*found, *(part.numpy() for part in parts))), graph.name)
 
     def prepare(self) -> Prepared:
         data, labels = self.data, self.data.graph.labels
@@ -66,7 +69,7 @@ class NodeTask(Task):
         dev = held_out(data.dev)
         training = TrainingData(
             Labeled(examples, stack(train), stack([labels[rows] for rows in train])),
-            Unlabeled(examples, stack(rest), stack([labels[rows] for rows in rest])),
+            Unlabeled(examples, stack(rest), stack([labels[rows] for rows in rest])) if len(rest[0]) else None,
             None if dev is None else dev.part,
         )
         student = design.build(data.graph, len(data.graph.classes), self.seeds)

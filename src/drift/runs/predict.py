@@ -11,7 +11,7 @@ from drift.data.columns import find_column, guess_label_column, guess_text_colum
 from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import Chunk, read_chunks, source_name
 from drift.data.text_tables import label_of, text_of
-from drift.errors import DataError, FileError, LabelError
+from drift.errors import ConfigError, DataError, FileError, LabelError
 from drift.models.node_model import NodeModel
 from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
@@ -57,6 +57,7 @@ def predict(
     out: str | Path | None = None,
     *,
     text: str | None = None,
+    edges: str | Path | None = None,
     abstain_below: float = 0.0,
     encoding: str = "utf-8",
     tick: Callable[[], None] = lambda: None,
@@ -65,11 +66,12 @@ def predict(
 
     The new table has every column of the old one, and `predicted`, `confidence` and a `p_CLASS` for each class. Rows
     whose confidence is below `abstain_below` get no label. Sentences get tags and entities instead: see
-    `predict_tokens`. text: the column with the texts, or words. tick: called after every piece.
+    `predict_tokens`; nodes of a graph a table of their own: see `predict_nodes`, also for edges. text: the column with
+    the texts, or words. tick: called after every piece.
     """
     opened = run if isinstance(run, Run) else load(run)
     if isinstance(opened.model, NodeModel):
-        return predict_nodes(opened, source, out, abstain_below=abstain_below)
+        return predict_nodes(opened, source, out, edges=edges, abstain_below=abstain_below)
     if isinstance(opened.model, TokenModel):
         return predict_tokens(
             opened, source, out, column=text, abstain_below=abstain_below, encoding=encoding, tick=tick
@@ -110,6 +112,8 @@ def evaluate(
     opened = run if isinstance(run, Run) else load(run)
     if isinstance(opened.model, TokenModel):
         return evaluate_tokens(opened, source, column=text, label=label, encoding=encoding)
+    if isinstance(opened.model, NodeModel):
+        raise ConfigError("the run classifies nodes; its test nodes were scored when it ended: see its metrics.json")
     place = {name: code for code, name in enumerate(opened.classes)}
     name = source_name(source)
     truth: list[int] = []

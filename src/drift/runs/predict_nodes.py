@@ -3,21 +3,32 @@
 from pathlib import Path
 from typing import Any
 
-from drift.data.graphs import Graph, read_graph
+from drift.data.columns import LABEL_NAMES
+from drift.data.graphs import Graph
 from drift.data.table_writer import TableWriter
+from drift.data.tables import column_names
 from drift.runs.config import NodeDataSettings
+from drift.runs.node_data import open_graph
 from drift.runs.result import Run
 from drift.training.run_folder import RunFolder
 
 
-def predict_nodes(run: Run, source: Any, out: str | Path | None, *, abstain_below: float = 0.0) -> list[Any] | None:
+def predict_nodes(
+    run: Run,
+    source: Any,
+    out: str | Path | None,
+    *,
+    edges: str | Path | None = None,
+    abstain_below: float = 0.0,
+) -> list[Any] | None:
     """Classify every node of a graph: a list of classes, or a table `out` with a row for each.
 
-    source: a graph, or where one is, as for `fit`; tables are read with the columns of the run. The table has `node`,
+    source: a graph, or where one is, as for `fit`; tables are read with the columns of the run. edges: a
+    table of edges beside a table of nodes; the run's if left out. The table has `node`,
     `label` where it is known, `predicted`, `confidence` and a `p_CLASS` for each class. Nodes whose confidence is below
     `abstain_below` get no class.
     """
-    graph = source if isinstance(source, Graph) else _read(run, source)
+    graph = _read(run, source, edges)
     probabilities = run.predict_proba(graph).astype(float)
     codes, confidence = probabilities.argmax(-1), probabilities.max(-1)
     predicted = [
@@ -38,17 +49,16 @@ def predict_nodes(run: Run, source: Any, out: str | Path | None, *, abstain_belo
     return None
 
 
-def _read(run: Run, source: Any) -> Graph:
-    """As the run read its own."""
+def _read(run: Run, source: Any, edges: str | Path | None) -> Graph:
+    """As the run read its own; a table may have no labels."""
     settings = NodeDataSettings()
     if run.path is not None:
         settings = NodeDataSettings.read(RunFolder(run.path).config()["data"], str(run.path))
-    return read_graph(
-        source,
-        edges=settings.edges,
-        id=settings.id,
-        label=settings.label,
-        source_column=settings.source,
-        target_column=settings.target,
-        directed=settings.directed,
-    )
+    if edges is not None:
+        settings = settings.model_copy(update={"edges": str(edges)})
+    if settings.edges is not None and not isinstance(source, Graph):
+        named = [settings.label] if settings.label else LABEL_NAMES
+        columns = column_names(source)
+        if not {*columns, *(column.strip().lower() for column in columns)}.intersection(named):
+            settings = settings.model_copy(update={"label": ""})
+    return open_graph(settings, source)

@@ -13,6 +13,7 @@ from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, LabelError
+from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
 from drift.runs.predict import PIECE, load, predictions, stored
 from drift.runs.result import Run
@@ -56,8 +57,9 @@ def suggest(
         raise ConfigError(f"{n} rows cannot be suggested; ask for 1 or more")
     writer = None if out is None else TableWriter(out)  # now, so that a wrong name is not found out at the end
     opened = run if isinstance(run, Run) else load(run)
-    if isinstance(opened.model, TokenModel):
-        raise ConfigError("the run tags words, and rows are suggested by runs on texts; give the folder of one")
+    if not isinstance(opened.model, TextModel):
+        what = "tags words" if isinstance(opened.model, TokenModel) else "classifies nodes"
+        raise ConfigError(f"the run {what}, and rows are suggested by runs on texts; give the folder of one")
     text, label = _columns(opened, source, text, label, encoding)
     pool: list[tuple[float, int, Suggestion]] = []  # a heap with the surest on top
     pooled: set[str] = set()  # copies of one text would fill the pool

@@ -1,0 +1,265 @@
+"""`drift fit --task nodes` and what follows it, as people run them: results, and mistakes of every kind."""
+
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import drift
+from drift.cli.main import run
+from drift.data.tables import read_chunks
+from drift.runs.result import Run
+from tests.runs.small_graphs import (
+    FEATURES,
+    RECIPE,
+    STEPS,
+    same_weights,
+    small_graph,
+    small_node_fit,
+    write_npz,
+    write_tables,
+)
+
+Call = Callable[..., tuple[int, str, str]]
+GRAPH = small_graph()
+JUDGES = ["--set", "data.dev_nodes=6", "--set", "data.test_nodes=6"]
+TABLES = ["nodes.csv", "--edges", "edges.csv", *JUDGES]
+QUICK = ["--task", "nodes", "--seeds", "2", "--quiet", "--set", "model.hidden=5"]
+QUICK += [part for name, value in STEPS.items() for part in ("--set", f"training.{name}={json.dumps(value)}")]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on one file."""
+    base = tmp_path_factory.mktemp("trained")
+    small_node_fit(write_npz(base / "graph.npz", GRAPH), out=base / "run")
+    return base / "run"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the graph as tables and as one file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_tables(tmp_path, GRAPH)
+    write_npz(tmp_path / "graph.npz", GRAPH)
+    return tmp_path
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
+    """The command in this process: exit code, output and errors."""
+
+    def drift_command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["drift", *arguments])
+        with pytest.raises(SystemExit) as end:
+            run()
+        return end.value.code or 0, *capfd.readouterr()
+
+    return drift_command
+
+
+def table_of(path: str) -> dict[str, list[Any]]:
+    (chunk,) = read_chunks(path)
+    return chunk.columns
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_fit_and_predict_tables(folder: Path, call: Call, kind: str) -> None:
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas")
+        write_tables(folder, GRAPH, kind)
+    tables = [f"nodes.{kind}", "--edges", f"edges.{kind}", *JUDGES]
+    code, out, err = call("fit", *tables, "--labels-per-class", "2", *QUICK, "-o", "runs/one")
+    assert (code, err) == (0, "")
+    for told in ("30 nodes; a graph convolutional network", "macro-F1", "12 gold labels (6 to train, 6 dev)"):
+        assert told in out
+    assert "id: name, label: label, 6 features" in out
+    assert (folder / "runs/one/report.html").exists()
+    settings = {"data": {"dev_nodes": 6, "test_nodes": 6}}
+    twin = small_node_fit(tables[0], edges=tables[2], labels_per_class=2, settings=settings)
+    assert same_weights(twin, drift.load("runs/one"))
+
+    assert call("predict", "runs/one", f"nodes.{kind}", "-o", f"out.{kind}") == (0, f"Written: out.{kind}\n", "")
+    found = table_of(f"out.{kind}")
+    assert found["node"] == [f"n{row}" for row in range(30)]
+    assert found["predicted"] == twin.predict(GRAPH)
+
+
+def test_grand_on_one_file(folder: Path, call: Call) -> None:
+    recipe = [part for name, value in RECIPE.items() for part in ("--set", f"model.recipe.{name}={value}")]
+    code, out, err = call("fit", "--graph", "graph.npz", "--model", "grand", *recipe, *QUICK, "-o", "run")
+    assert (code, err) == (0, "")
+    assert "30 nodes; GRAND" in out
+    assert same_weights(
+        small_node_fit("graph.npz", model="grand", settings={"model": {"hidden": 5}}), drift.load("run")
+    )
+
+
+def test_a_dry_run_writes_nothing(folder: Path, call: Call) -> None:
+    before = sorted(folder.rglob("*"))
+    code, out, err = call("fit", "--graph", "graph.npz", *QUICK, "--dry-run", "-o", "run")
+    assert (code, err) == (0, "")
+    assert "6 steps to find the start" in out
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_what_is_odd_but_right(folder: Path, call: Call) -> None:
+    """A node without an edge or a class, an edge given twice, one to itself, more labels asked for than there are."""
+    with (folder / "nodes.csv").open("a") as file:
+        file.write("alone," + "," + ",".join(["0"] * FEATURES) + "\n")
+    with (folder / "edges.csv").open("a") as file:
+        file.write("n0,n3\nn0,n0\n")
+    code, out, err = call("fit", *TABLES, "--labels-per-class", "50", *QUICK, "-o", "run")
+    assert (code, err) == (0, "")
+    for told in ("isolated nodes kept: 1", "self-loops dropped: 1", "duplicate edges merged: 1"):
+        assert told in out
+    assert "nodes outside dev and test; all are taken, not 50" in out
+    opened = drift.load("run")
+    assert isinstance(opened, Run)
+    assert opened.metrics["graph"] == {"name": "nodes.csv", "nodes": 31, "edges": 62, "features": 6, "labeled": 30}
+
+
+MISTAKES = {
+    "no graph": (["--task", "nodes"], "no table was given"),
+    "an edge to nowhere": (
+        ["nodes.csv", "--edges", "to_nowhere.csv"],
+        "to_nowhere.csv, row 63: no node 'n99' in nodes",
+    ),
+    "a node twice": (["twice.csv", "--edges", "edges.csv"], "twice.csv: node 'n2' is in rows 3 and 31; take one out"),
+    "no labels": (["blank.csv", "--edges", "edges.csv"], "blank.csv has labels of 0 classes"),
+    "one class": (["one.csv", "--edges", "edges.csv"], "every labelled row is of one class, 'art'"),
+    "labels of other nodes": (["--graph", "labels.npz"], "labels.npz: 31 labels for 30 nodes"),
+    "no training label": (["--graph", "untrained.npz"], "untrained.npz: no node with a label is left to train on"),
+    "a missing feature": (
+        ["nan.csv", "--edges", "edges.csv"],
+        "nan.csv, node 'n1': a feature is missing or not finite",
+    ),
+    "a word for a number": (["word.csv", "--edges", "edges.csv"], "word.csv, row 2: x5 is 'big', not a number"),
+    "an infinite feature": (["--graph", "infinite.npz"], "infinite.npz, node 4: a feature is missing or not finite"),
+    "edges that are not there": (["nodes.csv", "--edges", "none.csv"], "none.csv is not there"),
+    "no edges": (["nodes.csv"], "nodes.csv is not a graph; give"),
+    "one column of edges": (["nodes.csv", "--edges", "half.csv"], "half.csv: an edge needs two columns"),
+    "nodes that are not there": (["none.csv", "--edges", "edges.csv"], "none.csv is not there"),
+    "a file that is not there": (["--graph", "none.npz"], "none.npz is not there"),
+    "a damaged file": (["--graph", "damaged.npz"], "damaged.npz is not an .npz file of plain arrays"),
+    "no such graph": (["--graph", "Coraa"], "there is no graph 'Coraa'; did you mean 'Cora'?"),
+    "no such column": ([*TABLES, "--label", "lable"], "nodes.csv has no column 'lable'; did you mean 'label'?"),
+    "a pickle that is no data": (["--graph", "Cora"], "ind.cora.allx: the pickle asks for posix.system"),
+    "textcnn": ([*TABLES, "--model", "textcnn"], "'textcnn' is not a kind of model for nodes (there are: gcn, grand)"),
+    "a model": ([*TABLES, "--model", "gnc"], "did you mean 'gcn'?"),
+    "a recipe": ([*TABLES, "--model", "grand", "--set", "model.recipe.hiden=3"], "did you mean 'hidden'?"),
+    "no views": ([*TABLES, "--model", "grand", "--set", "model.recipe.views=0"], "views=0"),
+    "a rate": ([*TABLES, "--model", "grand", "--set", "model.recipe.drop_node=1"], "drop_node=1.0"),
+    "weak labels": ([*TABLES, "--weak", "x0"], "weak is not for --task nodes"),
+    "rules": ([*TABLES, "--rules", "rules.yaml"], "rules is not for --task nodes"),
+    "texts": ([*TABLES, "--text", "name"], "text is not for --task nodes"),
+    "a dev table": ([*TABLES, "--dev", "nodes.csv"], "dev is not for --task nodes"),
+    "a test table": ([*TABLES, "--test", "nodes.csv"], "test is not for --task nodes"),
+    "too few labels": (["nodes.csv", "--edges", "edges.csv"], "30 labelled nodes for 500 dev nodes; ask for fewer"),
+    "a preset for texts": ([*TABLES, "--preset", "agnews"], "'agnews' is not a preset for nodes"),
+    "a task": ([*TABLES, "--task", "node"], "there is no task 'node'; did you mean 'nodes'?"),
+}
+
+
+class Hostile:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.system, ("touch owned",)
+
+
+def write_mistakes(folder: Path) -> None:
+    heading, *nodes = (folder / "nodes.csv").read_text().splitlines()
+
+    def write(name: str, *rows: str) -> None:
+        (folder / name).write_text("\n".join([heading, *rows]) + "\n")
+
+    def labelled(row: str, label: str) -> str:
+        name, _, features = row.split(",", 2)
+        return f"{name},{label},{features}"
+
+    write("twice.csv", *nodes, nodes[2])
+    write("blank.csv", *(labelled(row, "") for row in nodes))
+    write("one.csv", *(labelled(row, "art") for row in nodes))
+    write("nan.csv", nodes[0], nodes[1].rsplit(",", 1)[0] + ",nan", *nodes[2:])
+    write("word.csv", nodes[0], nodes[1].rsplit(",", 1)[0] + ",big", *nodes[2:])
+    (folder / "to_nowhere.csv").write_text((folder / "edges.csv").read_text() + "n0,n99\n")
+    (folder / "half.csv").write_text("from\nn0\n")
+    (folder / "damaged.npz").write_bytes(b"PK\x03\x04 and no more")
+    x = GRAPH.features.numpy()
+    np.savez(folder / "labels.npz", x=x, edge_index=GRAPH.edges, y=np.arange(31) % 3)
+    np.savez(folder / "infinite.npz", x=np.where(np.arange(30)[:, None] == 4, np.inf, x), edge_index=GRAPH.edges)
+    unknown = np.where(np.arange(30) < 5, -1, GRAPH.labels)
+    np.savez(folder / "untrained.npz", x=x, edge_index=GRAPH.edges, y=unknown, train_mask=np.arange(30) < 5)
+    raw = folder / "data/planetoid/Cora/raw"
+    raw.mkdir(parents=True)
+    for part in ("x", "allx"):  # the first is not even opened: allx holds it
+        (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(Hostile()))
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
+    folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch, mistake: str
+) -> None:
+    write_mistakes(folder)
+    monkeypatch.setenv("DRIFT_DATA", str(folder / "data"))
+    before = sorted(folder.rglob("*"))
+    arguments, message = MISTAKES[mistake]
+    code, out, err = call("fit", *QUICK, "-o", "run", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("drift: ")
+    assert len(err.splitlines()) == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.npz", "-o", "out.csv"], "none.npz is not there"),
+        (["Coraa", "-o", "out.csv"], "there is no graph 'Coraa'"),
+        (["wide.npz", "-o", "out.csv"], "wide.npz has 7 features a node, the model was trained on 6"),
+        (["graph.npz", "-o", "out.xlsx"], "out.xlsx"),
+    ],
+)
+def test_a_mistake_in_predict(folder: Path, call: Call, trained: Path, arguments: list[str], message: str) -> None:
+    np.savez(folder / "wide.npz", x=np.ones((30, FEATURES + 1)), edge_index=GRAPH.edges, y=GRAPH.labels)
+    before = sorted(folder.rglob("*"))
+    code, out, err = call("predict", str(trained), *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "suggest"])
+def test_verbs_that_are_not_for_nodes(folder: Path, call: Call, trained: Path, verb: str) -> None:
+    code, out, err = call(verb, str(trained), "nodes.csv")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "the run classifies nodes" in err
+
+
+def test_a_graph_needs_no_task_and_is_predicted_at_a_terminal_too(
+    folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("fit", "--graph", "graph.npz", *QUICK[2:], "-o", "run")[0] == 0
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert call("predict", "run", "graph.npz", "-o", "out.csv") == (0, "Written: out.csv\n", "")
+
+
+def test_another_graph_as_tables(folder: Path, call: Call, trained: Path) -> None:
+    (folder / "other").mkdir()
+    other = small_graph(12, seed=4, labels=np.full(12, -1))
+    write_tables(folder / "other", other)
+    tables = ["other/nodes.csv", "--edges", "other/edges.csv"]
+    assert call("predict", str(trained), *tables, "-o", "out.csv") == (0, "Written: out.csv\n", "")
+    assert table_of("out.csv")["predicted"] == drift.load(trained).predict(other)
