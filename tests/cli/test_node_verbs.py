@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import numpy as np
 import pytest
 
 import drift
-from drift.cli.main import run
 from drift.data.tables import read_chunks
 from drift.runs.result import Run
+from tests.cli.conftest import Call
 from tests.runs.small_graphs import (
     FEATURES,
     RECIPE,
@@ -26,7 +25,6 @@ from tests.runs.small_graphs import (
     write_tables,
 )
 
-Call = Callable[..., tuple[int, str, str]]
 GRAPH = small_graph()
 JUDGES = ["--set", "data.dev_nodes=6", "--set", "data.test_nodes=6"]
 TABLES = ["nodes.csv", "--edges", "edges.csv", *JUDGES]
@@ -50,19 +48,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_tables(tmp_path, GRAPH)
     write_npz(tmp_path / "graph.npz", GRAPH)
     return tmp_path
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
-    """The command in this process: exit code, output and errors."""
-
-    def drift_command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["drift", *arguments])
-        with pytest.raises(SystemExit) as end:
-            run()
-        return end.value.code or 0, *capfd.readouterr()
-
-    return drift_command
 
 
 def table_of(path: str) -> dict[str, list[Any]]:

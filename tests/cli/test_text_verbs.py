@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import drift
-from drift.cli.main import run
 from drift.methods import METHODS
+from tests.cli.conftest import Call
 from tests.runs.small import STEPS, metrics_of, same_weights, small_encoder, small_fit, small_table, write_csv
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -27,7 +26,6 @@ rules:
   - {name: games, label: sport, has: [team, goal, coach, win]}
   - {name: banks, label: money, has: [bank, stock, fund, trade]}
 """
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -56,19 +54,6 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     write_csv(tmp_path / "test.csv", small_table(10, seed=2))
     (tmp_path / "rules.yaml").write_text(RULES)
     return tmp_path
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
-    """The command in this process: exit code, output and errors."""
-
-    def drift_command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["drift", *arguments])
-        with pytest.raises(SystemExit) as end:
-            run()
-        return end.value.code or 0, *capfd.readouterr()
-
-    return drift_command
 
 
 def quick(encoder: str, **training: object) -> list[str]:

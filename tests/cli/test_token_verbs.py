@@ -3,20 +3,18 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import drift
-from drift.cli.main import run
+from tests.cli.conftest import Call
 from tests.runs.small import STEPS, metrics_of, same_weights, small_fit
 from tests.runs.small_tokens import read_jsonl, small_sentences, small_word_encoder, write_conll, write_jsonl
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
 
-Call = Callable[..., tuple[int, str, str]]
 RULES = """\
 task: tokens
 rules:
@@ -51,19 +49,6 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     write_conll(tmp_path / "test.conll", small_sentences(10, seed=2))
     (tmp_path / "rules.yaml").write_text(RULES)
     return tmp_path
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
-    """The command in this process: exit code, output and errors."""
-
-    def drift_command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["drift", *arguments])
-        with pytest.raises(SystemExit) as end:
-            run()
-        return end.value.code or 0, *capfd.readouterr()
-
-    return drift_command
 
 
 def quick(encoder: str) -> list[str]:

@@ -38,12 +38,22 @@ def write_csv(path: Path, columns: dict[str, list[Any]], encoding: str = "utf-8"
 
 def small_encoder(folder: Path) -> str:
     """A BERT with random weights that knows the words of `WORDS`; at most 64 tokens."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, models, pre_tokenizers
 
     vocabulary = {word: place for place, word in enumerate([*SPECIAL, *WORDS["money"], *WORDS["sport"]])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return save_small_bert(folder, tokenizer)
+
+
+def save_small_bert(folder: Path, tokenizer: Any, **settings: Any) -> str:
+    """A BERT with random weights for a tokenizer of `tokenizers` whose first tokens are `SPECIAL`; at most 64 tokens.
+
+    settings: of its configuration, beside its size.
+    """
+    from tokenizers import processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
@@ -51,12 +61,13 @@ def small_encoder(folder: Path) -> str:
         torch.manual_seed(0)
         model = BertModel(
             BertConfig(
-                vocab_size=len(vocabulary),
+                vocab_size=tokenizer.get_vocab_size(),
                 hidden_size=16,
                 num_hidden_layers=2,
                 num_attention_heads=2,
                 intermediate_size=32,
                 max_position_embeddings=64,
+                **settings,
             )
         )
     model.save_pretrained(folder)

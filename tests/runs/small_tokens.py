@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from tests.runs.small import SPECIAL
+from tests.runs.small import SPECIAL, save_small_bert
 
 NAMES = {"LOC": ["london", "berlin", "new york", "paris"], "PER": ["john", "mary smith", "ann"]}
 OTHERS = ["lives", "in", "was", "seen", "near", "and", "the", "."]
@@ -54,30 +53,9 @@ def write_conll(path: Path, table: Table) -> str:
 
 def small_word_encoder(folder: Path) -> str:
     """A BERT with random weights, for which some words are two sub-words; at most 64 of them."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from tokenizers import Tokenizer, models, pre_tokenizers
 
     vocabulary = {piece: place for place, piece in enumerate([*SPECIAL, *PIECES, *OTHERS])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = BertModel(
-            BertConfig(
-                vocab_size=len(vocabulary),
-                hidden_size=16,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                intermediate_size=32,
-                max_position_embeddings=64,
-                initializer_range=0.5,  # else all words have nearly one vector
-            )
-        )
-    model.save_pretrained(folder)
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
-    ).save_pretrained(folder)
-    return str(folder)
+    return save_small_bert(folder, tokenizer, initializer_range=0.5)  # else all words have nearly one vector
