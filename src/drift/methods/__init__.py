@@ -3,6 +3,7 @@
 from drift.methods.method import Method
 from drift.methods.self_training import Drift, SelfTraining
 from drift.methods.supervised import Supervised
+from drift.methods.train_on_dev import TrainOnDev
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -10,5 +11,6 @@ METHODS: dict[str, type[Method]] = {
         Drift,
         SelfTraining,
         Supervised,
+        TrainOnDev,
     )
 }

@@ -11,6 +11,7 @@ from drift.core.checks import check_labels, check_pair
 from drift.core.forward import Inputs, log_probabilities
 from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
+from drift.methods.materials import Materials, Pool, Texts
 from drift.settings import Settings
 from drift.tasks.examples import Batch
 
@@ -27,8 +28,13 @@ class Method(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]  # one line for `drift methods`
     settings_type: ClassVar[type[Settings]]
+    tasks: ClassVar[tuple[str, ...]] = ("text", "tokens", "nodes")  # that it can serve
+    arithmetic: ClassVar[float]  # see `drift methods`: what a step costs, in supervised steps
     goes_on: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
     has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
+    needs_dropout: ClassVar[bool] = False  # whether it learns from how a model's answers vary with dropout
+    on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
+    refresh_every: int | None = None  # steps between looks at all unlabelled rows, if it takes any
 
     def __init__(
         self,
@@ -65,6 +71,18 @@ class Method(ABC):
 
     def start(self, probe: Inputs = None) -> None:  # noqa: B027
         """θinit is found: everything else starts from the student as it is. probe: inputs to count changes on."""
+
+    @classmethod
+    def prepare_texts(cls, settings: Any, texts: Texts) -> Materials:
+        """Before training on texts: other forms of them, or others to start from. settings: of `settings_type`."""
+        return Materials()
+
+    def refresh(self, pool: Pool) -> Tensor | None:
+        """Look at all unlabelled rows, at the start and every `refresh_every` steps.
+
+        Gives the places of the rows to draw from until the next time, `(k,)` or `(trials, k)`; None leaves it as it is.
+        """
+        return None
 
     def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
         """Fill the student's gradients. merge: the last micro-batch of the step."""

@@ -107,6 +107,7 @@ class SelfTraining(Played):
     name = "self-training"
     summary = "soft pseudo-labels from a moving-average teacher, taken as given"
     settings_type = SelfTrainingSettings
+    arithmetic = 7 / 3
     coupling: Coupling = "detached"
 
     def __init__(
@@ -135,4 +136,5 @@ class Drift(SelfTraining):
 
     name = "drift"
     summary = "differentiable self-training: the student anticipates how its teacher will answer (the paper)"
+    arithmetic = 3
     coupling = "differentiable"

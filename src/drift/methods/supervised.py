@@ -17,6 +17,7 @@ class Supervised(Method):
     name = "supervised"
     summary = "the labelled rows alone: what every other method starts from"
     settings_type = SupervisedSettings
+    arithmetic = 1
     goes_on = False
 
     def loss(self, batch: Batch) -> Tensor:

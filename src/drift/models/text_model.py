@@ -1,5 +1,6 @@
 """A trained text classifier: texts in, probabilities of named classes out; saved so that others can open it."""
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,12 +102,13 @@ class TextModel:
         return read_description(folder, FORMAT, opened)
 
 
-def linear_head(features: int, classes: int) -> nn.Sequential:
+def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
     """What is trained on fixed vectors, from zero; in a sequence, so that many seeds stack into one product."""
     layer = nn.Linear(features, classes)
     nn.init.zeros_(layer.weight)  # a random start adds noise that few labels do not train away
     nn.init.zeros_(layer.bias)
-    return nn.Sequential(layer)
+    layers: dict[str, nn.Module] = {"dropout": nn.Dropout(dropout)} if dropout else {}
+    return nn.Sequential(OrderedDict(layers | {"0": layer}))  # weights have one name, with dropout and without
 
 
 def _open(folder: Path, about: dict[str, Any]) -> tuple[nn.Module, Any]:

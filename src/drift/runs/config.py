@@ -181,6 +181,8 @@ class NodeConfig(RunConfig):
     model: NodeModelSettings = NodeModelSettings()
 
 
+HEAD_DROPOUT = 0.1  # as transformers have it
+
 CONFIGS: dict[str, type[RunConfig]] = {"text": TextConfig, "tokens": TokenConfig, "nodes": NodeConfig}
 
 
@@ -221,6 +223,12 @@ def resolve(
         merged = merge(merged, {"model": {"frozen": kind == "frozen"}})
     name = merged.get("method", {}).get("name", "drift")
     if name in METHODS:  # defaults are for every method, and each takes what it has
+        if task not in METHODS[name].tasks:
+            raise ConfigError(
+                f"{name} is for {' and '.join(METHODS[name].tasks)}, not for --task {task}; drift methods lists all"
+            )
+        if kind == "frozen" and METHODS[name].needs_dropout:  # a head on fixed vectors has none of its own
+            merged = merge({"model": {"dropout": HEAD_DROPOUT}}, merged)
         known = {*METHODS[name].settings_type.model_fields, "name"}
         given = _given_to(name, layers)
         merged["method"] = {key: value for key, value in merged["method"].items() if key in known | given}

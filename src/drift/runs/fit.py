@@ -11,10 +11,11 @@ import torch
 
 from drift.data.tables import source_name
 from drift.errors import ConfigError
+from drift.methods import METHODS
 from drift.runs.config import CONFIGS, RunConfig, config_of, known_task, merge, read_config, resolve
 from drift.runs.node_task import NodeTask
 from drift.runs.result import Predictions, Run, account
-from drift.runs.task import STACKED, HeldOut, Prepared, Task
+from drift.runs.task import STACKED, HeldOut, Prepared, Task, learning_from_dev
 from drift.runs.text_task import TextTask
 from drift.runs.token_task import TokenTask
 from drift.tasks.scoring import classification_scores
@@ -129,7 +130,7 @@ class Fitting:
     def plan(self) -> Plan:
         """Time a few steps; nothing is written."""
         self.task.read(self.sources)
-        prepared = self.task.prepare()
+        prepared = self._prepared()
         with threads(self.config.training.threads):
             return make_plan(self._trainer(prepared, Alone(), None))
 
@@ -140,7 +141,7 @@ class Fitting:
         self.task.read(self.sources)
         if self.folder is not None and resume:
             self.folder.check_data(self.task.fingerprint())
-        prepared = self.task.prepare()
+        prepared = self._prepared()
         machine: Alone = Alone()
         if self.folder is not None:
             machine = Machine(precision=settings.precision, trackers=settings.trackers, folder=self.folder.path)
@@ -164,6 +165,10 @@ class Fitting:
         if self.folder is not None and machine.process == 0:
             run.save(self.folder, onnx=onnx)
         return run
+
+    def _prepared(self) -> Prepared:
+        prepared = self.task.prepare()
+        return learning_from_dev(prepared, self.seeds) if METHODS[self.config.method_name].on_dev else prepared
 
     def _trainer(self, prepared: Prepared, machine: Alone, folder: RunFolder | None) -> Trainer:
         return Trainer(

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
 
 from drift.data.tokenized import Progress
+from drift.errors import ConfigError
 from drift.runs.config import RunConfig
 from drift.tasks.examples import Labeled
 from drift.training.data import TrainingData
@@ -39,6 +40,17 @@ class Prepared:
     test: Callable[[], HeldOut | None]
     finished: Callable[[nn.Module, int], Any]
     notes: list[str]
+
+
+def learning_from_dev(prepared: Prepared, seeds: Sequence[int]) -> Prepared:
+    """The labels of dev in place of those of train: what they alone would give. Nothing is left to choose by."""
+    if prepared.dev is None:
+        raise ConfigError("there is no dev set to learn from; give one with --dev")
+    part, stacked = prepared.dev.part, prepared.training.labeled.rows.dim() == 2
+    if stacked:
+        trials = len(seeds)
+        part = replace(part, rows=part.rows.expand(trials, -1), labels=part.labels.expand(trials, -1))
+    return replace(prepared, training=TrainingData(part), dev=None)
 
 
 class Task(ABC):

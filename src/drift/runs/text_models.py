@@ -77,7 +77,8 @@ def _frozen(
         return TextModel(module, tokenizer, classes, "frozen", settings.max_length)
 
     notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)
-    return TextStudent(Stacked([linear_head(x.shape[1], len(classes)) for _ in seeds]), examples, finished, notes)
+    heads = [linear_head(x.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]
+    return TextStudent(Stacked(heads), examples, finished, notes)
 
 
 def scaling(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

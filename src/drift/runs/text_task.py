@@ -9,6 +9,9 @@ import numpy as np
 import torch
 
 from drift.data.cache import content_key
+from drift.data.texts import store_texts
+from drift.methods import METHODS
+from drift.methods.materials import Materials, Texts
 from drift.runs.judging import judge, weak_label_shares
 from drift.runs.task import HeldOut, Prepared, Task
 from drift.runs.text_data import LabeledTexts, read_text_data
@@ -50,16 +53,38 @@ class TextTask(Task):
             rest = [np.setdiff1d(np.arange(len(data.gold)), chosen) for chosen in rows]
         else:
             rest = [np.arange(len(data.gold))] * len(rows)
+        labeled = Labeled(examples, self._stack(rows), self._stack([codes[r] for r in rows]))
+        materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
             # Only a simulation knows the labels it hides; they measure pseudo-labels and choose nothing.
-            unlabeled = Unlabeled(examples, self._stack(rest), self._stack([data.gold[r] for r in rest]))
-        labeled = Labeled(examples, self._stack(rows), self._stack([codes[r] for r in rows]))
+            gold = self._stack([data.gold[r] for r in rest])
+            unlabeled = Unlabeled(examples, self._stack(rest), gold, materials.views)
         dev = _held_out(student, data.dev)
-        training = TrainingData(labeled, unlabeled, None if dev is None else dev.part, weak=data.weak is not None)
-        return Prepared(
-            student.module, training, dev, lambda: _held_out(student, data.test), student.finished, student.notes
+        weak = data.weak is not None
+        training = TrainingData(
+            materials.labeled or labeled,
+            unlabeled,
+            None if dev is None else dev.part,
+            weak=weak or materials.labeled is not None,
+            gold_labels=0 if weak else labeled.size,
         )
+        notes = [*student.notes, *materials.notes]
+        return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finished, notes)
+
+    def _materials(self, student: TextStudent, labeled: Labeled) -> Materials:
+        """What the method makes of the texts before training."""
+        data = self.data
+        texts = Texts(
+            data.texts["text"],
+            data.classes,
+            labeled,
+            data.weak is not None,
+            lambda texts: student.examples(store_texts(texts)),
+            self.seeds,
+            self.progress,
+        )
+        return METHODS[self.config.method_name].prepare_texts(self.config.method_settings(), texts)
 
     def facts(self) -> dict[str, Any]:
         data = self.data

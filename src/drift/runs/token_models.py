@@ -118,7 +118,7 @@ def _frozen(
 
     def finished(student: nn.Module, place: int) -> TokenModel:
         assert isinstance(student, Stacked)
-        (trained,) = student.trial(place).children()
+        trained = student.trial(place).get_submodule("0")
         assert isinstance(trained, nn.Linear)
         weight, bias = folded(trained, torch.from_numpy(mean), torch.from_numpy(scale))
         with torch.no_grad():
@@ -126,5 +126,5 @@ def _frozen(
             head.bias.copy_(bias)
         return model(tagger)
 
-    heads = Stacked([linear_head(len(mean), head.out_features) for _ in range(seeds)])
+    heads = Stacked([linear_head(len(mean), head.out_features, settings.dropout or 0.0) for _ in range(seeds)])
     return TokenStudent(heads, examples, labeled, unlabeled, finished)

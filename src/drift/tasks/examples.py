@@ -1,7 +1,7 @@
 """What there is to learn from: examples by row number, and the batches a step sees."""
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -70,11 +70,18 @@ class Unlabeled:
     """Some rows of some examples, without labels. rows: `(n,)`, or `(trials, n)` if stacked.
 
     gold: true class indices like `rows`, -1 where unknown, if there are any: to measure pseudo-labels with, no more.
+    views: other forms of the same examples, by the same row numbers, such as texts in other words.
     """
 
     examples: Examples
     rows: Tensor
     gold: Tensor | None = None
+    views: tuple[Examples, ...] = ()
+
+    def only(self, places: Tensor) -> Self:
+        """Some of these rows. places: where in `rows`, `(k,)` or `(trials, k)`."""
+        gold = None if self.gold is None else self.gold.gather(-1, places)
+        return replace(self, rows=self.rows.gather(-1, places), gold=gold)
 
     def first_gold(self, rows: int) -> Tensor | None:
         """True classes of what is classified in the first of these rows."""
@@ -85,19 +92,21 @@ class Unlabeled:
 class Batch:
     """What one step, or one micro-batch of it, sees: inputs with class indices, inputs without, or both.
 
-    labeled_rows, unlabeled_rows: which examples these are, for messages.
+    labeled_rows, unlabeled_rows: which examples these are. views: other forms of the unlabelled inputs.
     """
 
     labeled: tuple[Inputs, Tensor] | None = None
     unlabeled: Inputs = None
     labeled_rows: Tensor | None = None
     unlabeled_rows: Tensor | None = None
+    views: tuple[Inputs, ...] = ()
 
     def to(self, device: torch.device) -> "Batch":
         if device.type == "cpu":
             return self
         labeled = None if self.labeled is None else (moved(self.labeled[0], device), moved(self.labeled[1], device))
-        return Batch(labeled, moved(self.unlabeled, device), self.labeled_rows, self.unlabeled_rows)
+        unlabeled, views = moved(self.unlabeled, device), tuple(moved(view, device) for view in self.views)
+        return Batch(labeled, unlabeled, self.labeled_rows, self.unlabeled_rows, views)
 
 
 def moved(inputs: Any, device: torch.device) -> Any:

@@ -1,6 +1,7 @@
 """Words with tags, where a row is a window of sub-words: what a step sees of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -35,6 +36,9 @@ class UnlabeledWords(Unlabeled):
     """Windows of words without tags. gold: of all words there are."""
 
     examples: Windows
+
+    def only(self, places: Tensor) -> Self:
+        return replace(self, rows=self.rows[places])
 
     def first_gold(self, rows: int) -> Tensor | None:
         return None if self.gold is None else self.gold[self.examples.words(self.rows[:rows])]

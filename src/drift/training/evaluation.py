@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.core.forward import Inputs
 from drift.data.batches import ranges
 from drift.methods.method import Method
 from drift.tasks.examples import Examples, Labeled, moved
@@ -18,22 +19,35 @@ Score = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *, trials: int | None = None) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
 
-    Rows of like length go together, and every process does its share of the batches. Where more than one thing is
-    classified in a row, n counts those, row after row.
+    Where more than one thing is classified in a row, n counts those, row after row.
     """
-    order = torch.arange(len(rows))
-    if examples.lengths is not None:
+
+    def answer(inputs: Inputs) -> Tensor:
+        return method.predict_proba(inputs if trials is None else inputs.expand(trials, *inputs.shape))
+
+    method.student.eval()
+    probabilities = answers(answer, examples, rows, machine)
+    method.student.train()
+    return probabilities
+
+
+def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor, machine: Alone) -> Tensor:
+    """What a function of inputs says of these rows, `(..., n, k)`, some at a time, the same on every process.
+
+    Rows of like length go together, and every process does its share of the batches. rows: `(n,)`, or `(trials, n)`
+    for stacked inputs.
+    """
+    order = torch.arange(rows.shape[-1])
+    if examples.lengths is not None and rows.dim() == 1:
         order = torch.from_numpy(np.argsort(examples.lengths[rows.numpy()], kind="stable"))
     batches = list(torch.split(order, examples.at_once))
     mine = batches[machine.process :: machine.processes]
     # Every process must call the model equally often: sharded weights are gathered in each call.
     spare = -(-len(batches) // machine.processes) - len(mine)
-    method.student.eval()
-    found = []
-    for places in (*mine, *[order[:1]] * spare):
-        inputs = moved(examples.inputs(rows[places]), machine.device)
-        found.append(method.predict_proba(inputs if trials is None else inputs.expand(trials, *inputs.shape)).cpu())
-    method.student.train()
+    found = [
+        answer(moved(examples.inputs(rows[..., places]), machine.device)).cpu()
+        for places in (*mine, *[order[:1]] * spare)
+    ]
     if machine.processes == 1:
         together, places_of = torch.cat(found, dim=-2), torch.cat(mine)
     else:
@@ -44,9 +58,9 @@ def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *,
         counts = examples.counts[rows.numpy()]
         starts = np.cumsum(counts) - counts
         places_of = torch.from_numpy(ranges(starts[places_of.numpy()], counts[places_of.numpy()]))
-    probabilities = torch.empty_like(together)
-    probabilities[..., places_of, :] = together
-    return probabilities
+    ordered = torch.empty_like(together)
+    ordered[..., places_of, :] = together
+    return ordered
 
 
 def evaluate(

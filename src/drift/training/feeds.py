@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from drift.core.forward import Inputs
 from drift.data.batches import EndlessBatches
 from drift.errors import ConfigError
 from drift.tasks.examples import Batch, Labeled, Unlabeled
@@ -20,7 +21,7 @@ class Stream:
     """
 
     def __init__(self, part: Labeled | Unlabeled, size: int, *, seeds: Sequence[int], by_length: bool) -> None:
-        self.part = part
+        self.part, self.size = part, size
         trials = part.rows if part.rows.dim() == 2 else part.rows.unsqueeze(0)
         # Labelled and unlabelled rows of one seed are drawn apart, and not alike.
         kind = int(isinstance(part, Labeled))
@@ -30,6 +31,14 @@ class Stream:
             EndlessBatches(len(rows), size, generator_of(seed, kind), lengths=own_lengths)
             for seed, rows in zip(seeds, trials, strict=True)
         ]
+
+    def over(self, part: Labeled | Unlabeled) -> None:
+        """Go on with other rows, drawn by the same generators."""
+        lengths = None if self.batches[0].lengths is None else part.examples.lengths
+        own_lengths = None if lengths is None else lengths[part.rows.numpy()]
+        rows = part.rows.shape[-1]
+        self.part = part
+        self.batches = [EndlessBatches(rows, self.size, each.generator, lengths=own_lengths) for each in self.batches]
 
     def places(self) -> Tensor:
         """The next batch, as places in `part.rows`: `(N,)` or `(trials, N)`."""
@@ -92,13 +101,16 @@ class Feed(Iterator[list[Batch]]):
 
     def _batch(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Batch:
         pair = rows_l = inputs = rows_u = None
+        views: tuple[Inputs, ...] = ()
         if self.labeled is not None and labeled is not None and isinstance(self.labeled.part, Labeled):
             rows_l = self.labeled.part.rows.gather(-1, labeled)
             pair = self.labeled.part.pair(labeled)
         if self.unlabeled is not None and unlabeled is not None:
             rows_u = self.unlabeled.part.rows.gather(-1, unlabeled)
             inputs = self.unlabeled.part.examples.inputs(rows_u)
-        return Batch(pair, inputs, rows_l, rows_u)
+            if isinstance(self.unlabeled.part, Unlabeled):
+                views = tuple(view.inputs(rows_u) for view in self.unlabeled.part.views)
+        return Batch(pair, inputs, rows_l, rows_u, views)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -28,6 +28,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         # A schedule is a function of the step; the function itself is made anew.
         "schedule": {name: value for name, value in run.schedule.state_dict().items() if name != "lr_lambdas"},
         "feed": run.feed.state_dict(),
+        "places": run.places,
         "start_scores": run.start_scores,
         "guard": run.guard.average,
         "trace": run.trace.mark(),
@@ -45,6 +46,7 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.selection.load_state_dict(weights["selection"])
     run.step, run.taken = shared["step"], shared["taken"]
     run.schedule.load_state_dict({**shared["schedule"], "lr_lambdas": [None] * len(run.schedule.lr_lambdas)})
+    run.draw_from(shared["places"])
     run.feed.load_state_dict(shared["feed"])
     run.start_scores, run.guard.average = shared["start_scores"], shared["guard"]
     run.trace.rewind(shared["trace"])

@@ -24,6 +24,7 @@ from drift.training.interrupt import interruptible
 from drift.training.loop import Phase, Watch
 from drift.training.machine import Alone
 from drift.training.optimizers import make_optimizer, make_schedule
+from drift.training.pool import AllUnlabeled
 from drift.training.progress import progress
 from drift.training.run_folder import DIVERGED, TRACE, RunFolder
 from drift.training.seeding import seeded
@@ -97,6 +98,7 @@ class Trainer(Watch):
         )
         self.trace = Trace(folder.path / TRACE if folder and self.machine.process == 0 else None)
         self.at, self.step, self.taken = 0, 0, 0  # phase, step in it, steps in all
+        self.places: Tensor | None = None  # of the unlabelled rows that are drawn from, if the method chose some
         self.start_scores: list[dict[str, float]] | None = None  # on dev
 
     def run(self, *, resume: bool = False) -> Outcome:
@@ -173,10 +175,22 @@ class Trainer(Watch):
         if self.at and not self.step:
             self._look()  # at θinit: it may be what is best
             self.start_scores = self.selection.best_scores if self.data.dev else None
+            self._refresh()
         title = ("Finding the start", self.method.name)[self.at]
         with progress(title, self.lengths[self.at], done=self.step, shown=not self.quiet) as self.tick:
             self.phase().run(steps, self)
         self.selection.restore()
+
+    def _refresh(self) -> None:
+        """Let the method look at all unlabelled rows, and choose some to go on with."""
+        if self.method.refresh_every is not None and self.data.unlabeled is not None:
+            self.draw_from(self.method.refresh(AllUnlabeled(self.data.unlabeled, self.machine)))
+
+    def draw_from(self, places: Tensor | None) -> None:
+        """Take unlabelled rows of batches from these only, until others are named."""
+        self.places = places
+        if places is not None and self.data.unlabeled is not None and self.feed.unlabeled is not None:
+            self.feed.unlabeled.over(self.data.unlabeled.only(places))
 
     def _probe(self) -> Any:
         """The same rows before and after a resume."""
@@ -206,6 +220,8 @@ class Trainer(Watch):
             self._look()
         elif self.at and step in self.settings.predictions_at:
             self._write_predictions()
+        if self.at and self.method.refresh_every is not None and step % self.method.refresh_every == 0 and not last:
+            self._refresh()
         self.tick(self._beside())
         (interrupted,) = self.machine.any(self.interrupt.asked)
         if step % self.settings.checkpoint_every == 0 or last or interrupted or self.selection.exhausted:

@@ -1,0 +1,61 @@
+"""What a method may ask of the data beyond batches: all unlabelled rows now and then, and texts before training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from drift.core.forward import Inputs
+from drift.data.tokenized import Progress
+from drift.tasks.examples import Examples, Labeled
+
+
+class Pool(Protocol):
+    """All unlabelled rows, for a method that chooses among them."""
+
+    @property
+    def size(self) -> int:
+        """How many rows, a trial."""
+
+    @property
+    def counts(self) -> np.ndarray | None:
+        """How many things are classified in each row, `(size,)`; None if it is one, the row itself."""
+
+    def ask(self, answer: Callable[[Inputs], Tensor], places: Tensor | None = None) -> Tensor:
+        """What `answer` says of rows, without gradients: `(..., n, k)` for inputs that have n things to classify.
+
+        answer: from inputs to `(..., n, k)`; it sets the modes of the models it asks. places: which rows, `(n,)` or
+        `(trials, n)`; all if left out.
+        """
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The training texts of a run, for a method that makes something of them before training.
+
+    texts: labelled rows and unlabelled ones. labeled: rows with a label, `(n,)` or `(trials, n)`, and their classes,
+    weak ones if `weak`. encode: from texts to what the student is called with.
+    """
+
+    texts: Sequence[str]
+    classes: list[str]
+    labeled: Labeled
+    weak: bool
+    encode: Callable[[Sequence[str]], Examples]
+    seeds: Sequence[int]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a method made of the texts.
+
+    labeled: what finds the start in place of the labelled rows, which are then not used again. views: other forms of
+    all texts, row by row; a batch has those of its unlabelled rows.
+    """
+
+    labeled: Labeled | None = None
+    views: tuple[Examples, ...] = ()
+    notes: list[str] = field(default_factory=list)

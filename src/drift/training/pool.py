@@ -1,0 +1,35 @@
+"""All unlabelled rows of a run, as a method may ask about them between steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.core.forward import Inputs
+from drift.tasks.examples import Unlabeled
+from drift.training.evaluation import answers
+from drift.training.machine import Alone
+
+
+@dataclass(frozen=True)
+class AllUnlabeled:
+    """See `drift.methods.materials.Pool`."""
+
+    part: Unlabeled
+    machine: Alone
+
+    @property
+    def size(self) -> int:
+        return self.part.rows.shape[-1]
+
+    @property
+    def counts(self) -> np.ndarray | None:
+        counts = self.part.examples.counts
+        return None if counts is None else counts[self.part.rows.numpy()]
+
+    @torch.no_grad()
+    def ask(self, answer: Callable[[Inputs], Tensor], places: Tensor | None = None) -> Tensor:
+        rows = self.part.rows if places is None else self.part.rows.gather(-1, places)
+        return answers(answer, self.part.examples, rows, self.machine)
