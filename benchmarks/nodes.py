@@ -11,7 +11,6 @@ once a run.
 """
 
 import argparse
-import json
 import time
 from itertools import product
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Any
 from drift.experiments.statistics import mean_and_spread, paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from recorded import RESULTS, add_line, read_lines
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES, STUDY, TABLE = RESULTS / "nodes.jsonl", RESULTS / "nodes_study.jsonl", RESULTS / "nodes.md"
 GRAPHS, LABELS = ("Cora", "CiteSeer", "PubMed"), (10, 20, 50, 100)
 CELLS = {
@@ -73,14 +72,14 @@ def run(model: str, cell: str, method: str, profile: str, settings: dict[str, An
 
 
 def run_all(model: str, cells: list[str], profiles: list[str]) -> None:
-    done = {(line["model"], line["cell"], line["profile"], line["method"]) for line in lines(LINES)}
+    done = {(line["model"], line["cell"], line["profile"], line["method"]) for line in read_lines(LINES)}
     for cell, profile, method in product(cells, profiles, METHODS):
         if (model, cell, profile, method) not in done:
             add(LINES, run(model, cell, method, profile, {}) | {"profile": profile})
 
 
 def study() -> None:
-    done = {(line["cell"], line["alpha"], line["tau"]) for line in lines(STUDY)}
+    done = {(line["cell"], line["alpha"], line["tau"]) for line in read_lines(STUDY)}
     for cell, alpha, tau in product(STUDY_CELLS, *STUDIED.values()):
         if (cell, alpha, tau) not in done:
             line = run("gcn", cell, "drift", "laptop", {"method": {"alpha": alpha, "tau": tau}})
@@ -89,14 +88,9 @@ def study() -> None:
 
 
 def add(file: Path, line: dict[str, Any]) -> None:
-    with file.open("a", encoding="utf-8") as target:
-        target.write(json.dumps(line) + "\n")
+    add_line(file, line)
     told = {name: value for name, value in line.items() if name not in ("dev", "test", "budget")}
     print(told, *(mean_and_spread(line[part]) for part in ("dev", "test") if part in line), flush=True)
-
-
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
 def paper_figure(model: str, method: str, cell: str) -> str:
@@ -108,7 +102,7 @@ def paper_figure(model: str, method: str, cell: str) -> str:
 
 def write_table() -> None:
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for line in lines(LINES):
+    for line in read_lines(LINES):
         found.setdefault((line["model"], line["profile"], line["cell"]), {})[line["method"]] = line["test"]
     rows = [
         "# Node classification, beside the paper's figures",

@@ -33,8 +33,8 @@ from drift.models.encoders import encoder_path
 from drift.runs.config import resolve
 from drift.runs.text_data import TextData, read_text_data
 from drift.runs.text_models import scaling
+from recorded import RESULTS, add_line, read_lines
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES, TABLE, OUR_LINES = RESULTS / "rivals.jsonl", RESULTS / "rivals.md", RESULTS / "text.jsonl"
 LABELS = (30, 10)  # a class
 SEEDS = {"scikit-learn": range(10), "setfit": range(3)}
@@ -190,20 +190,16 @@ def setfit_worker() -> None:
     Path("answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(row) for row in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-
-
 def lines_by_tool(labels: int) -> dict[str, list[dict[str, Any]]]:
     """A line a seed, of DRIFT and its own baselines too."""
     tools: dict[str, list[dict[str, Any]]] = {}
-    for line in lines(OUR_LINES):
+    for line in read_lines(OUR_LINES):
         if (line["kind"], line["cell"]) == ("frozen", f"agnews-{labels}"):
             shared = {"budget": line["budget"], "seconds": line["seconds"] / len(line["accuracy"])}
             tools[OURS[line["method"]]] = [
                 {"seed": seed, "accuracy": accuracy, **shared} for seed, accuracy in enumerate(line["accuracy"])
             ]
-    for line in lines(LINES):
+    for line in read_lines(LINES):
         if line["labels"] == labels:
             tools.setdefault(line["tool"], []).append({**line, "seconds": line["cpu_seconds"]})
     return tools
@@ -250,7 +246,7 @@ def main() -> None:
         return
     if options.package == "setfit" and options.python is None:
         parser.error("SetFit needs --python, the python of an environment that has it")
-    there = {(line["tool"], line["labels"], line["seed"]) for line in lines(LINES)}
+    there = {(line["tool"], line["labels"], line["seed"]) for line in read_lines(LINES)}
 
     def missing(tool: str, labels: int, seed: int) -> bool:
         return (tool, labels, seed) not in there and options.labels in (None, labels)
@@ -258,8 +254,7 @@ def main() -> None:
     data = read_data()
     setfit = options.package == "setfit"
     for line in run_setfit(data, missing, options.python) if setfit else run_scikit(data, missing):
-        with LINES.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        add_line(LINES, line)
         print(*line.values(), flush=True)
 
 

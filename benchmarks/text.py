@@ -8,7 +8,6 @@
 """
 
 import argparse
-import json
 import os
 import time
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 from drift.experiments.statistics import mean_and_spread, paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from recorded import RESULTS, add_line, read_lines
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES, TABLE = RESULTS / "text.jsonl", RESULTS / "text.md"
 METHODS = {"supervised": "start", "self-training": "Self-training", "drift": "DRIFT"}
 
@@ -85,20 +84,15 @@ def vectors() -> Path:
 
 
 def run_all(kind: str, cells: list[str]) -> None:
-    done = {(line["kind"], line["cell"], line["method"], line["seed"]) for line in lines()}
+    done = {(line["kind"], line["cell"], line["method"], line["seed"]) for line in read_lines(LINES)}
     for cell in cells:
         for seed in SEEDS[kind]:
             for method in METHODS:
                 if (kind, cell, method, seed) in done:
                     continue
                 line = run(kind, cell, method, seed)
-                with LINES.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
+                add_line(LINES, line)
                 print(kind, cell, method, seed, mean_or_one(line["accuracy"]), f"{line['seconds']} s", flush=True)
-
-
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()] if LINES.exists() else []
 
 
 def mean_or_one(scores: list[float]) -> str:
@@ -109,7 +103,7 @@ def write_table() -> None:
     """The table: mean ± standard deviation, and DRIFT against both others, seed by seed."""
     found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     about: dict[tuple[str, str], dict[str, Any]] = {}
-    for line in lines():
+    for line in read_lines(LINES):
         key = line["kind"], line["cell"]
         scores = found.setdefault(key, {}).setdefault(line["method"], {})
         scores.update({line["seed"] + trial: score for trial, score in enumerate(line["accuracy"])})

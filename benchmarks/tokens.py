@@ -20,8 +20,8 @@ from typing import Any
 from drift.experiments.statistics import mean_and_spread, paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from recorded import RESULTS, add_line, read_lines
 
-RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LINES, TABLE, SPEED = RESULTS / "tokens.jsonl", RESULTS / "tokens.md", RESULTS / "token_speed.json"
 ENCODER = "granite-embedding-30m-english"  # cased
 DATASETS = ("wikigold", "webpage", "mitr", "bc5cdr", "conll03")
@@ -89,7 +89,7 @@ def bc5cdr_rules(folder: Path, aside: Path) -> Path:
 
 
 def run_all(kind: str, cells: list[str], seeds: list[int]) -> None:
-    done = {(line["kind"], line["cell"], line["row"], line["seed"]) for line in lines()}
+    done = {(line["kind"], line["cell"], line["row"], line["seed"]) for line in read_lines(LINES)}
     rows = [(method, {}) for method in METHODS]
     if kind == "balance":
         rows = [(balance, {"method": settings}) for balance, settings in BALANCES.items()]
@@ -100,13 +100,8 @@ def run_all(kind: str, cells: list[str], seeds: list[int]) -> None:
                     continue
                 line = run(kind, cell, "drift" if kind == "balance" else row, seed, settings) | {"row": row}
                 line["kind"] = kind
-                with LINES.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
+                add_line(LINES, line)
                 print(kind, cell, row, seed, spread(line["test"]), f"{line['seconds']} s", flush=True)
-
-
-def lines() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in LINES.read_text(encoding="utf-8").splitlines()] if LINES.exists() else []
 
 
 def spread(scores: list[dict[str, float]], name: str = "f1") -> str:
@@ -118,7 +113,7 @@ def write_table() -> None:
     """Tables of all lines there are."""
     found: dict[tuple[str, str], dict[str, dict[str, list[dict[str, float]]]]] = {}
     about: dict[tuple[str, str], dict[str, Any]] = {}
-    for line in lines():
+    for line in read_lines(LINES):
         scores = found.setdefault((line["kind"], line["cell"]), {}).setdefault(line["row"], {"dev": [], "test": []})
         for part in scores:
             scores[part] += line[part]
