@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix
 
 from drift.data.graphs import SPARSE, Graph, public_split, random_split, read_graph, to_data
 from drift.data.labels import UNLABELED
+from drift.data.packages import PackageError
 from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
 
 X = np.array([[1, 0, 0, 0.5], [0, 0, 0, 2], [0, 3, 0, 0], [0, 0, 0, 0], [4, 0, 0, 0]], dtype=np.float32)
@@ -316,7 +317,7 @@ def test_without_pyg_only_its_own_objects_are_refused(tmp_path: Path, monkeypatc
     assert np.array_equal(read_graph(saved_dict(tmp_path)).edges, graph.edges)
     with pytest.raises(FileError, match=r"holds torch_geometric\.\S+, which .*; pip install torch_geometric"):
         read_graph(data)
-    with pytest.raises(ConfigError, match="pip install torch_geometric"):
+    with pytest.raises(PackageError, match=r"to_data: .*; pip install 'drift-ssl\[graph\]'"):
         to_data(graph)
 
 

@@ -233,6 +233,95 @@ def test_the_start_of_grand_is_found_by_its_own_loss() -> None:
     torch.testing.assert_close(method.initial_loss(batch()), student.own_loss(rows, labels).sum())
 
 
+# Models that a function makes.
+
+PLAIN = """
+import torch
+from torch import nn
+from drift.models.node_model import Design
+
+class Plain(nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        for name, value in start.named_parameters():
+            self.register_parameter(name, nn.Parameter(value[0].detach().clone()))
+
+    def forward(self, x, edge_index):
+        a = torch.eye(len(x)).index_put((edge_index[0], edge_index[1]), torch.tensor(1.0))
+        scale = a.sum(0).rsqrt()
+        a = scale[:, None] * a * scale
+        hidden = torch.relu(a @ x @ self.first_weight + self.first_bias)
+        return a @ hidden @ self.second_weight + self.second_bias
+
+def make(width, classes):
+    from tests.runs.small_graphs import small_graph
+    return Plain(Design("gcn", hidden=5).build(small_graph(), classes, (3,)))
+"""
+PYG = """
+from torch_geometric.nn import GAT, GraphSAGE
+
+def gat(width, classes):
+    return GAT(width, 8, num_layers=2, out_channels=classes, heads=2, dropout=0.4)
+
+def sage(width, classes):
+    return GraphSAGE(width, 8, num_layers=2, out_channels=classes, norm="batch", dropout=0.4)
+"""
+
+
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_a_function_that_makes_a_gcn_makes_the_run_of_one(tmp_path: Path, method: str) -> None:
+    (tmp_path / "mine.py").write_text(PLAIN)
+    graph = small_graph()
+    options: dict[str, Any] = {"method": method, "seed": 3, "training": {"weight_decay": 0}}
+    settings = {"model": {"dropout": 0.0, "scale_rows": False}}
+    one = small_node_fit(graph, model=f"{tmp_path}/mine.py:make", **options)
+    other = small_node_fit(graph, seeds=1, settings=settings, **options)
+    np.testing.assert_allclose(one.predict_proba(graph), other.predict_proba(graph), rtol=1e-3, atol=1e-5)
+    assert one.metrics["best_steps"] == other.metrics["best_steps"]
+    assert one.metrics["seeds"] == [3]
+    assert any(note.startswith("one seed a run: the model is not one of ours") for note in one.notes)
+
+
+@pytest.fixture
+def pyg(tmp_path: Path) -> str:
+    """The file with models of PyG."""
+    pytest.importorskip("torch_geometric", reason="needs torch_geometric: pip install 'drift-ssl[graph]'")
+    (tmp_path / "mine.py").write_text(PYG)
+    return f"{tmp_path}/mine.py"
+
+
+@pytest.mark.parametrize("function", ["gat", "sage"])
+@pytest.mark.parametrize("method", METHOD_NAMES)
+def test_models_of_pyg_learn(pyg: str, method: str, function: str) -> None:
+    graph = small_graph()
+    run = small_node_fit(graph, model=f"{pyg}:{function}", method=method, training={"initial_steps": 20})
+    rows = graph.splits["test"]
+    right = run.predict_proba(graph)[rows].argmax(-1) == graph.labels[rows]
+    assert run.metrics["test"]["scores"][0]["accuracy"] == pytest.approx(right.mean())
+    assert right.mean() > 0.5
+
+
+def test_a_model_of_pyg_is_resumed_to_the_bit_and_opened_by_who_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyg: str
+) -> None:
+    """Its dropout draws from torch's own stream, and its batch-norm has a state."""
+    name, graph = f"{pyg}:sage", small_graph()
+    file = write_npz(tmp_path / "graph.npz", graph)
+    whole = small_node_fit(file, model=name)
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "Trainer", stopped_after(9))
+        with pytest.raises(Interrupted):
+            small_node_fit(file, model=name, out=tmp_path / "run")
+    resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
+    assert isinstance(resumed, Run)
+    assert same_weights(whole, resumed)
+    opened = drift.load(tmp_path / "run")
+    with pytest.raises(ConfigError, match="its code is not run unasked"):
+        drift.predict(opened, graph)
+    opened.model = opened.model.made_by(name)
+    np.testing.assert_array_equal(opened.predict_proba(graph), whole.predict_proba(graph))
+
+
 # Sources.
 
 
@@ -259,6 +348,8 @@ def test_tables_and_one_file_make_the_same_model(tmp_path: Path) -> None:
     ("options", "kind", "message"),
     [
         ({"model": "textcnn"}, ConfigError, "'textcnn' is not a kind of model for nodes"),
+        ({"model": "none.py:make"}, ConfigError, "none.py is not there"),
+        ({"model": "torch.nn:Linear"}, ConfigError, "torch.nn:Linear failed (TypeError: "),
         ({"model": "grand", "settings": {"model": {"recipe": {"hiden": 3}}}}, ConfigError, "did you mean 'hidden'?"),
         ({"model": "grand", "settings": {"model": {"recipe": {"drop_node": 1}}}}, ConfigError, "drop_node=1"),
         ({"settings": {"method": {"prior": [0.5, 0.5]}}}, ConfigError, "method.prior has 2 shares for 3 classes"),

@@ -15,6 +15,7 @@ def predict(
     out: Path = typer.Option(..., "--out", "-o", dir_okay=False, help="New table, in any of those formats."),
     text: str | None = typer.Option(None, help="Column with the texts or words; the one trained on if left out."),
     edges: Path | None = typer.Option(None, help="Table of edges, where TABLE is one of nodes; the run's if left out."),
+    model: str | None = typer.Option(None, help="The function that makes the model, if the run has one of yours."),
     abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label where confidence is below this."),
     encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
@@ -33,7 +34,7 @@ def predict(
     from drift.runs.predict import PIECE, load
     from drift.runs.predict import predict as label_rows
 
-    opened = load(run)
+    opened = load(run, model=model)
     at_once = opened.metrics["task"] == "nodes"  # there are no pieces to show
     with table_bar("Predicting", table, PIECE, encoding=encoding, quiet=quiet or at_once) as tick:
         label_rows(

@@ -40,6 +40,8 @@ def show_run(console: Console, run: "Run") -> None:
         "textcnn": "TextCNN",
         "gcn": "a graph convolutional network",
         "grand": "GRAND",
+        "sampled": "a graph convolutional network, neighbours drawn",
+        "factory": metrics["model"],
     }[metrics["kind"]]
     console.print(
         f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} {metrics['unit']}; {how}",

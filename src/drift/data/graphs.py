@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from drift.data.graph_formats import MASKS, RawGraph, from_entries, read_npz, read_saved, read_tables
 from drift.data.labels import UNLABELED, encode_labels, is_blank, label_column
+from drift.data.packages import needed_for
 from drift.data.planetoid import FOLDERS, read_planetoid
 from drift.data.table_formats import first_line
 from drift.data.tables import source_name
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 READERS = {".npz": read_npz, ".pt": read_saved}
+INSTALL_PYG = "pip install 'drift-ssl[graph]'"
 SPARSE = 0.3  # of the features, at most so many are not zero where they are kept sparse
 JUDGES_SEED = 0  # dev and test are the same for every seed of the training labels
 
@@ -101,10 +103,8 @@ def read_graph(
 
 def to_data(graph: Graph) -> "Data":
     """The graph as PyG has it: dense x, y with -1 where the class is unknown, and a mask for each split."""
-    try:
+    with needed_for("to_data", INSTALL_PYG):
         from torch_geometric.data import Data
-    except ImportError as error:
-        raise ConfigError("to_data needs PyG: pip install torch_geometric") from error
     data = Data(x=graph.features.to_dense(), edge_index=torch.from_numpy(graph.edges), y=torch.from_numpy(graph.labels))
     for split, rows in graph.splits.items():
         data[MASKS[split]] = torch.zeros(len(graph.labels), dtype=torch.bool)

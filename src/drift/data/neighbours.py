@@ -34,6 +34,16 @@ def mixed(values: Tensor, block: Block) -> Tensor:
     )
 
 
+def checked_edges(edges: Tensor | np.ndarray, nodes: int) -> np.ndarray:
+    """Edges as an array, if they are numbers of nodes `(2, m)`."""
+    edges = np.asarray(edges)
+    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
+        raise ShapeError(f"edges are {edges.dtype} {edges.shape}; give node numbers (2, m), from and to")
+    if edges.size and not 0 <= edges.min() <= edges.max() < nodes:
+        raise DataError(f"edges are of nodes {edges.min()} to {edges.max()}; there are 0 to {nodes - 1}")
+    return edges
+
+
 class Neighbours:
     """A graph by rows, to take some of: every edge in both directions, once, and no loops.
 
@@ -41,11 +51,7 @@ class Neighbours:
     """
 
     def __init__(self, edges: Tensor | np.ndarray, nodes: int) -> None:
-        edges = np.asarray(edges)
-        if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
-            raise ShapeError(f"edges are {edges.dtype} {edges.shape}; give node numbers (2, m), from and to")
-        if edges.size and not 0 <= edges.min() <= edges.max() < nodes:
-            raise DataError(f"edges are of nodes {edges.min()} to {edges.max()}; there are 0 to {nodes - 1}")
+        edges = checked_edges(edges, nodes)
         start, end = edges[:, edges[0] != edges[1]]
         # Truth values, so that an edge given twice is still one.
         one_way = csr_matrix((np.ones(len(start), dtype=bool), (start, end)), shape=(nodes, nodes))

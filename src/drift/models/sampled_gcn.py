@@ -7,6 +7,8 @@ from drift.data.neighbours import Block, Neighbours, mixed
 from drift.errors import ConfigError
 from drift.models.gcn import GCN
 
+PIECE = 16384  # nodes that are predicted at a time
+
 
 class SampledGCN(nn.Module):
     """One trial of `GCN`, called with what `SampledNodes.inputs` gives.
@@ -34,8 +36,11 @@ class SampledGCN(nn.Module):
 
     def messages(self, features: Tensor) -> Tensor:
         """What nodes tell their neighbours: relu(Â X W₁ + b₁) W₂, `(nodes, C)`. features: Â X."""
-        hidden = torch.relu(self._dropped(features) @ self.first_weight[0] + self.first_bias[0])
-        return self._dropped(hidden) @ self.second_weight[0]
+        return self._dropped(self.hidden(features)) @ self.second_weight[0]
+
+    def hidden(self, features: Tensor) -> Tensor:
+        """The hidden layer, relu(Â X W₁ + b₁), `(nodes, hidden)`. features: Â X."""
+        return torch.relu(self._dropped(features) @ self.first_weight[0] + self.first_bias[0])
 
     def _dropped(self, values: Tensor) -> Tensor:
         if not self.training or self.dropout == 0:
@@ -44,7 +49,7 @@ class SampledGCN(nn.Module):
 
 
 @torch.no_grad()
-def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, piece: int = 16384) -> Tensor:
+def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, piece: int = PIECE) -> Tensor:
     """Logits of all nodes, `(nodes, C)`, exactly: one layer after the other, `piece` nodes at a time, no dropout."""
     if piece < 1:
         raise ConfigError(f"piece={piece}: take at least 1 node at a time")
@@ -54,3 +59,9 @@ def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, pi
     logits = torch.cat([mixed(messages, block) for block in neighbours.pieces(piece)]) + model.second_bias[0]
     model.train(training)
     return logits
+
+
+@torch.no_grad()
+def layerwise_hidden(model: SampledGCN, features: Tensor, neighbours: Neighbours) -> Tensor:
+    """The hidden layer of all nodes, `(nodes, hidden)`, exactly; the model must be in evaluation mode."""
+    return torch.cat([model.hidden(mixed(features, block)) for block in neighbours.pieces(PIECE)])

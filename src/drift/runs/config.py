@@ -75,7 +75,9 @@ class NodeDataSettings(Settings):
 class NodeModelSettings(Settings):
     """The model of nodes."""
 
-    name: Literal["gcn", "grand"] = Field("gcn", description="gcn or grand.")
+    name: str = Field(
+        "gcn", description="gcn, grand, or a function that makes one: file.py:function or package.module:function."
+    )
     frozen: Literal[False] = False
     hidden: int = Field(16, ge=1, description="Of gcn.")
     dropout: float = Field(0.5, ge=0, lt=1, description="Of gcn.")
@@ -83,6 +85,12 @@ class NodeModelSettings(Settings):
         default_factory=dict, description="Of grand: what differs from its published settings for the graph."
     )
     reordered: bool = Field(True, description="Of grand: features travel after the first layer, which is faster.")
+    neighbours: int | None = Field(
+        None, ge=1, description="Of gcn: draw so many of each node in a step; the whole graph is computed if left out."
+    )
+    scale_rows: bool | None = Field(
+        None, description="Of gcn and grand: divide each node's features by their sum; if none is below 0, if left out."
+    )
 
 
 class EncoderSettings(Settings):

@@ -25,14 +25,21 @@ from drift.training.run_folder import METRICS, RunFolder
 PIECE = 512  # rows that are predicted at a time
 
 
-def load(run: str | Path) -> Run:
-    """Open the trained classifier in a run's folder."""
+def load(run: str | Path, *, model: str | None = None) -> Run:
+    """Open the trained classifier in a run's folder.
+
+    model: the function that makes it, named as for `fit`, if it is not one of ours: nobody's code is run unasked.
+    """
     folder = RunFolder(run)
     metrics = folder.read_json(METRICS)
     if not isinstance(metrics, dict):
         raise FileError(f"{folder.path / METRICS} is not what a run writes; copy it again")
     kind: Any = {"tokens": TokenModel, "nodes": NodeModel}.get(str(metrics.get("task")), TextModel)
-    return Run(kind.load(folder.path / MODEL), metrics, folder.path, metrics.get("notes", []))
+    opened = kind.load(folder.path / MODEL)
+    if model is not None and not isinstance(opened, NodeModel):
+        raise ConfigError(f"model={model}: only a model of nodes is made by a function; leave it out")
+    opened = opened if model is None else opened.made_by(model)
+    return Run(opened, metrics, folder.path, metrics.get("notes", []))
 
 
 @dataclass(frozen=True)
