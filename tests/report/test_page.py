@@ -80,7 +80,7 @@ def write(folder: Path, text: str) -> Reader:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> None:
-    page, harmless = write(tmp_path, text), write(tmp_path, "harmless")
+    page, harmless = write(tmp_path, text), write(tmp_path, "x" * len(text))
     assert page.tags == harmless.tags  # no element came in through the text, none went
     names = [sorted(attributes) for _, attributes in page.elements]
     assert names == [sorted(attributes) for _, attributes in harmless.elements]  # nor an attribute
@@ -90,7 +90,8 @@ def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> No
     assert page.texts["th"] == [text, "b", text, "x"]
     assert page.texts["td"] == [text, "y"]
     assert page.attributes("alt") == [text]
-    assert page.attributes("aria-label") == [text]
+    assert page.attributes("aria-label") == ["On this page", text, "Picture"]
+    assert page.texts["a"] == ["Skip to the content", text]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
@@ -107,7 +108,7 @@ def test_the_page_fetches_nothing(tmp_path: Path, text: str) -> None:
     sources = page.attributes("src")
     assert len(sources) == 1
     assert all(source.startswith("data:image/png;base64,") for source in sources)
-    assert not page.attributes("href")
+    assert page.attributes("href") == ["#content", "#s1"]
     assert not {"script", "link", "iframe", "object", "embed", "base", "form"} & set(page.tags)
     assert "url(" not in "".join(page.texts["style"])
     assert "@import" not in "".join(page.texts["style"])
@@ -137,8 +138,13 @@ def test_a_page_of_nothing_but_a_title_is_whole(tmp_path: Path) -> None:
 def test_a_table_without_a_caption_is_named_by_its_section(tmp_path: Path) -> None:
     section = Section("Results", tables=[Table(["a"], [["1"]])])
     page = Reader(write_page(tmp_path / "page.html", "Title", [section]).read_text(encoding="utf-8"))
-    assert page.attributes("aria-label") == ["Results"]
+    assert page.attributes("aria-label") == ["On this page", "Results"]
     assert "caption" not in page.tags
+
+
+def test_a_title_that_is_no_unicode_is_no_fault(tmp_path: Path) -> None:
+    page = Reader(write_page(tmp_path / "page.html", "a\udcffb", []).read_text(encoding="utf-8"))  # of a file's name
+    assert page.texts["h1"] == ["a?b"]
 
 
 def test_sections_keep_their_order(tmp_path: Path) -> None:

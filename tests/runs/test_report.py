@@ -13,11 +13,14 @@ from sklearn.metrics import precision_recall_fscore_support
 from typer.testing import CliRunner
 
 from drift.cli.report import report
+from drift.data.graphs import Graph
 from drift.errors import FileError
 from drift.runs.config import TextConfig
 from drift.runs.report import spread, write_report
+from drift.runs.report_links import NEIGHBOURHOODS, judged_links
 from drift.training.run_folder import RunFolder
 from tests.report.test_page import HOSTILE, Reader
+from tests.runs.small_graphs import small_graph
 
 SCORES = [{"accuracy": 0.5, "macro_f1": 0.4}, {"accuracy": 0.7, "macro_f1": 0.6}]
 BINS = [{"rows": 5, "confidence": 0.6, "accuracy": 0.4}]
@@ -75,6 +78,30 @@ def metrics(*measured: str, classes: tuple[str, str] = ("bad", "good"), **more: 
             },
         }
     return found | more
+
+
+def node_metrics(classes: Sequence[str] = ("art", "law", "zoo"), **more: Any) -> dict[str, Any]:
+    """What a run on a graph of three classes has measured."""
+    graph = {"name": "small", "nodes": 30, "edges": 60, "features": 6, "labeled": 30}
+    links = {
+        "counts": [[10, 3, 0], [3, 20, 1], [0, 1, 2]],
+        "neighbourhoods": [{"count": right, "of": of} for right, of in ((4, 4), (3, 4), (1, 2), (0, 2), (0, 0))],
+        "wrong_as_neighbours": {"count": 3, "of": 4},
+    }
+    nodes = {"task": "nodes", "unit": "nodes", "kind": "gcn", "model": "gcn", "classes": list(classes)}
+    found = metrics("test", **nodes, graph=graph, links=links, confusion=[[3, 1, 0], [0, 4, 0], [0, 2, 2]])
+    del found["mistakes"]
+    return found | more
+
+
+def write_looks(run: Path, looks: dict[int, Any], gold: Any) -> None:
+    """Predicted classes at some steps, as a run writes them; gold: None if nothing is known."""
+    known = {} if gold is None else {"gold": np.array(gold)}
+    (run / "predictions").mkdir()
+    for step, predicted in looks.items():
+        probabilities = np.eye(2, dtype=np.float32)[np.array(predicted)]
+        rows = np.arange(probabilities.shape[-2])
+        np.savez(run / "predictions" / f"step-{step:06d}.npz", rows=rows, probabilities=probabilities, **known)
 
 
 def page(folder: Path, found: dict[str, Any], trace: Sequence[dict[str, Any]] = ()) -> Reader:
@@ -238,3 +265,100 @@ def test_what_another_version_did_not_measure_is_one_line_and_no_page(tmp_path: 
 
 def test_one_seed_has_no_spread() -> None:
     assert spread(SCORES[:1], "accuracy") == "50.00"
+
+
+def test_links_are_what_counting_them_one_by_one_gives() -> None:
+    generator = np.random.default_rng(0)
+    pairs = generator.integers(0, 60, (2, 70))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    edges = np.unique(np.concatenate([pairs, pairs[::-1]], axis=1), axis=1)
+    graph = small_graph(60, edges=edges, labels=generator.integers(-1, 3, 60))
+    one_way = Graph(**{**vars(graph), "edges": graph.edges[:, graph.edges[0] < graph.edges[1]]})
+    rows = np.flatnonzero(graph.labels >= 0)[::2]
+    predicted = generator.integers(0, 3, len(rows))
+    counts = np.zeros((3, 3), dtype=int)
+    around: dict[int, list[int]] = {node: [] for node in range(60)}
+    for node, neighbour in graph.edges.T.tolist():
+        if graph.labels[node] >= 0 and graph.labels[neighbour] >= 0:
+            counts[graph.labels[node], graph.labels[neighbour]] += 1
+            around[node].append(int(graph.labels[neighbour]))
+    kinds = {name: [0, 0] for name in NEIGHBOURHOODS}
+    followed = [0, 0]
+    for node, said in zip(rows.tolist(), predicted.tolist(), strict=True):
+        own, near = int(graph.labels[node]), around[node]
+        name = "no neighbour of known class"
+        if near:
+            share = near.count(own) / len(near)
+            name = "all of its class" if share == 1 else "none of its class" if share == 0 else "half or fewer"
+            name = "more than half" if 0.5 < share < 1 else name
+        kinds[name][0] += said == own
+        kinds[name][1] += 1
+        if said != own and near:
+            followed[0] += near.count(said) == max(map(near.count, near))
+            followed[1] += 1
+    assert min(of for _, of in kinds.values()) > 0  # every kind is there
+    for each in (graph, one_way):  # links go both ways, whichever way they were given
+        found = judged_links(each, rows, predicted)["links"]
+        assert found["counts"] == counts.tolist()
+        assert [[share["count"], share["of"]] for share in found["neighbourhoods"]] == list(kinds.values())
+        assert list(found["wrong_as_neighbours"].values()) == followed
+    json.dumps(found)
+
+
+def test_the_graph_of_a_node_run(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", node_metrics())
+    assert found.texts["h2"][1:3] == ["Class by class", "The graph"]
+    told = " ".join(found.texts["p"])
+    assert "80.0% of 40 links" in told
+    assert "47.1% would" in told  # (13 / 40)² + (24 / 40)² + (3 / 40)²
+    assert "Of the 4 test nodes it is wrong on and that have neighbours of known class, 3 (75%)" in told
+    assert "no neighbour of known class" not in found.texts["th"]  # there is no such node
+    cells = found.texts["td"]
+    assert cells[cells.index("76.9% of 13") :][:3] == ["76.9% of 13", "law (3)", "law (1)"]
+    assert cells[cells.index("83.3% of 24") :][:3] == ["83.3% of 24", "art (3)", "-"]  # never wrong
+    assert any("Link matrix" in str(alt) for alt in found.attributes("alt"))
+
+
+@pytest.mark.parametrize("counts", [None, np.zeros((3, 3), dtype=int).tolist()])
+def test_a_graph_of_which_nothing_is_known_has_no_section(tmp_path: Path, counts: Any) -> None:
+    found = node_metrics()
+    if counts is None:
+        del found["links"]
+    else:
+        found["links"]["counts"] = counts
+    assert "The graph" not in page(tmp_path / "run", found).texts["h2"]
+
+
+def test_what_became_of_predictions_is_told_of_the_kept_seed(tmp_path: Path) -> None:
+    page(tmp_path / "run", metrics("test"))
+    nobody, gold = [0, 0, 0, 0, 0], [[-1] * 5, [0, 1, 1, 0, -1]]  # the second seed is kept, and knows four
+    looks = {0: [0, 0, 0, 1, 0], 20: [1, 1, 0, 1, 1], 100: [0, 1, 1, 1, 0]}
+    write_looks(tmp_path / "run", {step: [nobody, predicted] for step, predicted in looks.items()}, gold)
+    found = page(tmp_path / "run", metrics("test"))
+    told = " ".join(found.texts["p"])
+    assert "Of 4 texts in the game whose class is known, the student was right on 25.0 % at step 0" in told
+    assert "75.0 % at step 100: 2 that were wrong became right, 0 that were right became wrong" in told
+    cells = found.texts["td"]
+    first = cells.index("25.0 %")
+    assert cells[first : first + 9] == ["25.0 %", "-", "-", "25.0 %", "1", "1", "75.0 %", "2", "0"]
+
+
+@pytest.mark.parametrize(
+    ("looks", "gold"),
+    [({0: [0, 1]}, [0, 1]), ({0: [0, 1], 5: [1, 1]}, None), ({0: [0, 1], 5: [1, 1]}, [-1, -1])],
+    ids=["one step", "nothing known", "no class known"],
+)
+def test_predictions_that_tell_nothing_are_left_out(tmp_path: Path, looks: dict[int, Any], gold: Any) -> None:
+    page(tmp_path / "run", metrics("test"))
+    write_looks(tmp_path / "run", looks, gold)
+    assert "What became of its predictions" not in page(tmp_path / "run", metrics("test")).texts["h2"]
+
+
+def test_of_many_looks_some_are_drawn_and_a_damaged_one_is_one_line(tmp_path: Path) -> None:
+    page(tmp_path / "run", metrics("test"))
+    write_looks(tmp_path / "run", {step: [0, 1, 1] for step in range(0, 1300, 10)}, [0, 1, 0])
+    steps = page(tmp_path / "run", metrics("test")).texts["th"]
+    assert steps[steps.index("step") + 4 :][:6] == ["0", "260", "520", "770", "1,030", "1,290"]
+    (tmp_path / "run" / "predictions" / "step-001290.npz").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(FileError, match=r"step-001290\.npz cannot be read"):
+        write_report(tmp_path / "run")

@@ -1,6 +1,6 @@
 """Learned representations in the plane (the paper's figure 5): what is near each other, and of which class it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,18 @@ COLUMNS = 4  # of the legend
 SEED = 0
 
 
-def tsne_figure(representations: Mapping[str, np.ndarray], labels: np.ndarray, classes: Sequence[str]) -> Figure:
+def tsne_figure(
+    representations: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    classes: Sequence[str],
+    *,
+    tick: Callable[[], None] = lambda: None,
+) -> Figure:
     """The nearness of many dimensions in two, by t-SNE: a panel for each of the representations, of the same nodes.
 
     representations: `(n, d)` by title, such as `NodeModel.representations` gives. labels: `(n,)` class indices;
-    nodes of unknown class (-1) are left out, and of many nodes `MOST_DRAWN` are drawn, chosen at random.
+    nodes of unknown class (-1) are left out, and of many nodes `MOST_DRAWN` are drawn, chosen at random. tick: called
+    after every panel.
     """
     for title, points in representations.items():
         if len(points) != len(labels):
@@ -34,7 +41,9 @@ def tsne_figure(representations: Mapping[str, np.ndarray], labels: np.ndarray, c
     for axis, (title, points) in zip(figure.subplots(1, count, squeeze=False)[0], representations.items(), strict=True):
         places = _plane(points[rows])
         drawn = [axis.scatter(*places[labels[rows] == kind].T, **_look(kind)) for kind in range(len(classes))]
-        axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim", title=title)
+        axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
+        axis.set_title(title, parse_math=False)
+        tick()
     numbers = [str(kind) for kind in range(len(classes))]
     legend = figure.legend(drawn, numbers, loc="outside lower center", ncols=COLUMNS, markerscale=2, frameon=False)
     for text, name in zip(legend.get_texts(), classes, strict=True):  # a name is a name, with `_` or `$` in it too

@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
+from drift.data.files import whole_file
+
 # Distinct for colour-blind readers, and apart in grey print too. (Okabe and Ito's palette.)
 COLOURS = {"DRIFT": "#0072B2", "Self-training": "#D55E00", "Supervised": "#666666"}
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -24,10 +26,10 @@ MARKERS = ("o", "s", "D", "^")
 
 def save(figure: Figure, folder: Path, name: str) -> Path:
     """Write `name.png` and `name.svg` into the folder; returns the path of the PNG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _style():
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png", dpi=160)
+    options: dict[str, Any] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 160}}
+    for kind, chosen in options.items():
+        with _style(), whole_file(folder / f"{name}.{kind}") as aside:
+            figure.savefig(aside, format=kind, **chosen)
     return folder / f"{name}.png"
 
 
@@ -198,10 +200,10 @@ def reliability(bins: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
         return figure
 
 
-def confusion(counts: np.ndarray, classes: Sequence[str]) -> Figure:
-    """Rows of each true class by predicted class, shaded by share of the true class. counts: `(C, C)`, true first.
+def confusion(counts: np.ndarray, classes: Sequence[str], *, down: str = "true", across: str = "predicted") -> Figure:
+    """How many of each class go with each class, shaded by share of a line. counts: `(C, C)`, what goes down first.
 
-    Classes whose names the font cannot draw are numbered from 1.
+    down, across: what the two classes are. Classes whose names the font cannot draw are numbered from 1.
     """
     drawable = all(_is_drawable(name) for name in classes)
     # A dollar sign would begin a formula.
@@ -212,12 +214,12 @@ def confusion(counts: np.ndarray, classes: Sequence[str]) -> Figure:
         figure = Figure(figsize=(max(8, side), side), layout="constrained")
         axis = figure.subplots()
         axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-        for true, predicted in np.ndindex(*counts.shape):
-            ink = "white" if shares[true, predicted] > 0.5 else "black"
-            axis.text(predicted, true, f"{counts[true, predicted]:,}", ha="center", va="center", color=ink, size=8)
+        for line, column in np.ndindex(*counts.shape):
+            ink = "white" if shares[line, column] > 0.5 else "black"
+            axis.text(column, line, f"{counts[line, column]:,}", ha="center", va="center", color=ink, size=8)
         axis.set_xticks(range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor")
         axis.set_yticks(range(len(names)), names)
-        axis.set(xlabel="predicted", ylabel="true")
+        axis.set(xlabel=across, ylabel=down)
         axis.grid(visible=False)
         return figure
 

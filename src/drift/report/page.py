@@ -68,7 +68,8 @@ class Section:
 def write_page(path: Path, title: str, sections: Sequence[Section]) -> Path:
     """Write the page; pictures are embedded, so that the file can be sent around alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_template().render(title=title, sections=sections, version=drift.__version__), encoding="utf-8")
+    page = _template().render(title=title, sections=sections, version=drift.__version__)
+    path.write_text(page, encoding="utf-8", errors="replace")  # a name of a file may be no Unicode
     return path
 
 

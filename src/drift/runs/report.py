@@ -13,6 +13,8 @@ from drift.data.files import whole_file
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
+from drift.runs.report_nodes import MOST_CLASSES_DRAWN, graph_sections
+from drift.runs.report_rings import ring_sections
 from drift.runs.report_tokens import token_sections, weak_tags
 from drift.runs.report_use import how_to_use, where_it_came_from
 from drift.training.run_folder import METRICS, TRACE, RunFolder
@@ -21,7 +23,6 @@ from drift.weak import Summary
 from drift.weak.diagnostics import Share, table
 
 REPORT = "report.html"
-MOST_CLASSES_DRAWN = 25
 CONFUSIONS = 5
 WARNING = "warning: "
 
@@ -41,9 +42,11 @@ def write_report(run: str | Path) -> Path:
                 page.score(),
                 *page.curves(entries),
                 *(token_sections(metrics) if metrics["task"] == "tokens" else page.classes()),
+                *graph_sections(metrics, page.where, page.draw),
                 *page.calibration(),
                 *page.weak_labels(),
                 *page.game(entries),
+                *ring_sections(folder.path, metrics, page.kept, page.draw),
                 *page.mistakes(),
                 *page.notes(),
                 *how_to_use(folder, metrics, config),
@@ -129,7 +132,7 @@ class _Page:
         told = f"{self.metrics['steps']:,} steps in {self.metrics['seconds']:,} seconds."
         if ends:
             told += " What is kept of each seed is its best step on dev, not the last."
-        picture = self._picture(
+        picture = self.draw(
             figures.training_curves(entries, score=self.chosen, name=self.name),
             "curves",
             f"Loss and dev score by step.{alt}",
@@ -161,7 +164,7 @@ class _Page:
         if len(names) <= MOST_CLASSES_DRAWN:
             drawn = figures.confusion(counts, names)
             caption = "Rows of each true class by predicted class, in the order of the table."
-            pictures = [self._picture(drawn, "confusion", "Confusion matrix.", caption)]
+            pictures = [self.draw(drawn, "confusion", "Confusion matrix.", caption)]
         return [Section("Class by class", tables=tables, pictures=pictures)]
 
     def calibration(self) -> list[Section]:
@@ -185,7 +188,7 @@ class _Page:
             )
             bins = {"as trained": found["bins_before"]}
         caption = "A dot for each bin of confidence; on the diagonal, confidence is what it says."
-        picture = self._picture(figures.reliability(bins), "reliability", f"Reliability diagram. {told}", caption)
+        picture = self.draw(figures.reliability(bins), "reliability", f"Reliability diagram. {told}", caption)
         return [Section("Can its confidence be believed", [told], pictures=[picture])]
 
     def weak_labels(self) -> list[Section]:
@@ -223,25 +226,22 @@ class _Page:
                 " known gold label were right. Nothing was chosen by this."
             )
         sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
-        picture = self._picture(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
+        picture = self.draw(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
         return [Section("Student and teacher", told, pictures=[picture])]
 
     def mistakes(self) -> list[Section]:
         found = self.metrics.get("mistakes")
         if not found:
             return []
-        told = [f"The {len(found)} {self.where} rows it was surest of and wrong on. Some may be labelled wrongly."]
-        told += [
-            f"{each['label']}, taken for {each['predicted']} at {100 * each['confidence']:.0f} %: {each['text']}"
-            for each in found
-        ]
-        return [Section("Some mistakes", told)]
+        told = f"The {len(found)} {self.where} rows it was surest of and wrong on. Some may be labelled wrongly."
+        rows = [[each["text"], each["label"], each["predicted"], f"{100 * each['confidence']:.0f} %"] for each in found]
+        return [Section("Some mistakes", [told], [Table(["text", "true class", "taken for", "confidence"], rows)])]
 
     def notes(self) -> list[Section]:
         told = [note for note in self.metrics["notes"] if not note.startswith(WARNING)]
         return [Section("Notes", told)] if told else []
 
-    def _picture(self, figure: Figure, name: str, alt: str, caption: str = "") -> Picture:
+    def draw(self, figure: Figure, name: str, alt: str, caption: str = "") -> Picture:
         path = self.pictures / f"{name}.png"  # alone: drawing takes time, and nobody would see another format
         figure.savefig(path, dpi=160)
         return Picture(path, alt, caption)

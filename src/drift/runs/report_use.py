@@ -14,7 +14,9 @@ KINDS = {
     "finetuned": "an encoder that was trained whole",
     "textcnn": "a TextCNN",
     "gcn": "a graph convolutional network",
+    "sampled": "a graph convolutional network, trained on drawn neighbours",
     "grand": "GRAND, a graph random neural network",
+    "factory": "one of your own making",
 }
 
 

@@ -56,9 +56,14 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def write_predictions(folder: Path, step: int, rows: np.ndarray, probabilities: np.ndarray) -> Path:
-    """`step-000100.npz` with `rows` (n,) and `probabilities` (..., n, C)."""
+def write_predictions(
+    folder: Path, step: int, rows: np.ndarray, probabilities: np.ndarray, gold: np.ndarray | None = None
+) -> Path:
+    """`step-000100.npz`: `rows` (n,), `probabilities` (..., n, C), and `gold` (..., n) if given, -1 where unknown."""
     path = folder / f"step-{step:06d}.npz"
+    arrays = {"rows": rows, "probabilities": probabilities.astype(np.float32)}
+    if gold is not None:
+        arrays["gold"] = gold
     with whole_file(path) as aside, aside.open("wb") as file:
-        np.savez(file, rows=rows, probabilities=probabilities.astype(np.float32))
+        np.savez(file, allow_pickle=False, **arrays)
     return path

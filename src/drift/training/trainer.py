@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.teacher import copy_of
+from drift.data.labels import UNLABELED
 from drift.errors import ConfigError, Interrupted, StateError
 from drift.methods import METHODS
 from drift.methods.method import Method
@@ -259,12 +260,22 @@ class Trainer(Watch):
 
     def _write_predictions(self) -> None:
         part = self.data.unlabeled or self.data.labeled
-        rows = part.rows if part.rows.dim() == 1 else torch.arange(len(part.examples))
+        stacked = part.rows.dim() > 1
+        rows = torch.arange(len(part.examples)) if stacked else part.rows
         probabilities = predict(self.method, part.examples, rows, self.machine, trials=self.trials)
         if self.folder and self.machine.process == 0:
             counts = part.examples.counts
             written = rows if counts is None else rows.repeat_interleave(torch.from_numpy(counts[rows]))
-            write_predictions(self.folder.path / "predictions", self.step, written.numpy(), probabilities.numpy())
+            gold = None if self.data.unlabeled is None else self.data.unlabeled.first_gold(part.rows.shape[-1])
+            if gold is not None and stacked:  # a trial's own labelled rows are none of its unlabelled ones
+                gold = torch.full((len(gold), len(rows)), UNLABELED).scatter(-1, part.rows, gold)
+            write_predictions(
+                self.folder.path / "predictions",
+                self.step,
+                written.numpy(),
+                probabilities.numpy(),
+                None if gold is None else gold.numpy(),
+            )
 
     # What is kept.
 
