@@ -1,7 +1,10 @@
 """`drift fit`: from a table to a classifier."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -41,6 +44,8 @@ def fit(
     profile: str = typer.Option("laptop", help="Of the preset: paper or laptop."),
     config: Path | None = typer.Option(None, help="YAML file with settings; config.yaml of a run is one."),
     assignments: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="One setting; may be repeated."),
+    tune: bool = typer.Option(False, "--tune", help="Search α, τ and the learning rate on dev first."),
+    trials: int = typer.Option(20, min=1, help="Settings that --tune tries."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in --out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Time a few steps and print the plan; write nothing."),
     onnx: bool = typer.Option(True, help="Write the model as ONNX too."),
@@ -63,17 +68,24 @@ def fit(
 
         drift fit --task nodes --graph Cora --labels-per-class 20 -o runs/cora
 
+        drift fit reviews.csv --dev dev.csv --tune --trials 30 -o runs/tuned
+
         drift fit --resume -o runs/topics
     """
     from rich.console import Console
 
     from drift.cli.show import show_run
     from drift.runs.config import read_assignments
-    from drift.runs.fit import fit as run_fit
+    from drift.runs.fit import fit as plain_fit
     from drift.runs.result import Run
     from drift.training.threads import keep_freed_memory
 
     keep_freed_memory()
+    run_fit: Callable[..., Any] = plain_fit
+    if tune:
+        from drift.experiments.tuning import tune as search
+
+        run_fit = partial(search, trials=trials)
     done = run_fit(
         graph or train,
         out=out,

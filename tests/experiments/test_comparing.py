@@ -1,0 +1,203 @@
+"""Runs side by side: which are one line, when tests are paired, and what is warned of."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import drift
+from drift.errors import ConfigError, DataError, FileError
+from drift.experiments.comparing import compare, holm, welch_t
+from tests.runs.small_graphs import small_graph, small_node_fit, write_npz
+
+COLUMN = "test accuracy"
+
+
+def written(folder: Path, scores: list[float], *, seed: int = 0, **changes: Any) -> Path:
+    """A folder as a finished run leaves it, with these test scores of the seeds from `seed` on."""
+    data = {"dev": "dev.csv", "test": "test.csv", "dev_rows": None, "test_rows": None, **changes.pop("data", {})}
+    config = {"task": "text", "data": data, "method": {"name": changes.get("method", "drift")}}
+    config |= {"training": {"seed": seed}, "seeds": len(scores)}
+    part = {"rows": 40, "scores": [{"accuracy": score, "macro_f1": score} for score in scores]}
+    metrics = {"task": "text", "method": "drift", "measures": {"accuracy": "accuracy", "macro_f1": "macro-F1"}}
+    metrics |= {"label_budget": {"train": 8, "dev": 16, "total": 24}, "test": part}
+    metrics |= {"seeds": list(range(seed, seed + len(scores))), "dev": {**part, "rows": 16}}
+    fingerprint = changes.pop("fingerprint", "one")
+    metrics |= changes
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "metrics.json").write_text(json.dumps({name: value for name, value in metrics.items() if value}))
+    (folder / "data.json").write_text(json.dumps({"fingerprint": fingerprint}))
+    return folder
+
+
+OURS, THEIRS = [0.90, 0.91, 0.89], [0.87, 0.90, 0.88]
+
+
+def test_runs_of_the_same_seeds_and_rows_are_tested_in_pairs(tmp_path: Path) -> None:
+    theirs = written(tmp_path / "plain", THEIRS, method="self-training")
+    ours = written(tmp_path / "ours", OURS)
+    table = compare(theirs, ours)
+    assert list(table.rows) == [f"{theirs}: self-training", f"{ours}: drift"]
+    assert table.columns == ["dev accuracy", "dev macro-F1", COLUMN, "test macro-F1"]
+    found = table.test(f"{ours}: drift", COLUMN)
+    assert found is not None
+    assert found.pairs == 3
+    assert found.p == pytest.approx(stats.ttest_rel(OURS, THEIRS).pvalue)
+    assert table.is_best(f"{ours}: drift", COLUMN)
+    assert not [note for note in table.notes if note.startswith("warning")]
+    assert "gold labels: 8 to train + 16 dev" in table.notes
+    assert table.test(f"{ours}: drift", "dev accuracy") is None  # what chose is not tested by
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 7},
+        {"fingerprint": "two", "data": {"test": "others.csv"}},
+        {"fingerprint": "two", "data": {"test_rows": 40}},
+        {"fingerprint": "two", "test": {"rows": 41, "scores": [{"accuracy": s, "macro_f1": s} for s in OURS]}},
+    ],
+    ids=["other seeds", "another table", "a part of it", "other number of rows"],
+)
+def test_what_cannot_be_paired_gets_welchs_test_and_says_so(tmp_path: Path, changes: dict[str, Any]) -> None:
+    theirs = written(tmp_path / "plain", THEIRS, method="self-training")
+    ours = written(tmp_path / "ours", OURS, **changes)
+    table = compare(theirs, ours)
+    found = table.test(f"{ours}: drift", COLUMN)
+    assert found is not None
+    assert found.pairs == 0
+    assert found.p == pytest.approx(stats.ttest_ind(OURS, THEIRS, equal_var=False).pvalue)
+    assert [note for note in table.notes if note.endswith("so the test is Welch's, unpaired")]
+    with pytest.raises(ConfigError, match=r"no two seeds in common .*; leave out --paired-t for an unpaired test"):
+        compare(theirs, ours, paired_t=True)
+
+
+def test_other_training_rows_and_the_same_test_file_are_paired_with_a_warning(tmp_path: Path) -> None:
+    theirs = written(tmp_path / "plain", THEIRS, method="self-training")
+    ours = written(tmp_path / "ours", OURS, fingerprint="two", label_budget={"train": 80, "dev": 16, "total": 96})
+    table = compare(theirs, ours)
+    found = table.test(f"{ours}: drift", COLUMN)
+    assert found is not None
+    assert found.pairs == 3
+    told = [note for note in table.notes if note.startswith("warning")]
+    assert len(told) == 2
+    assert "saw other data (fingerprints differ)" in told[0]
+    assert "other numbers of gold labels" in told[1]
+
+
+def test_tables_in_memory_are_the_same_only_by_their_fingerprint(tmp_path: Path) -> None:
+    frame = {"dev": "the DataFrame", "test": "the DataFrame"}
+    theirs = written(tmp_path / "plain", THEIRS, data=frame)
+    same = written(tmp_path / "same", OURS, data=frame)
+    other = written(tmp_path / "other", OURS, data=frame, fingerprint="two")
+    table = compare(theirs, same, other)
+    tests = [table.test(f"{path}: drift", COLUMN) for path in (same, other)]
+    assert [test.pairs for test in tests if test] == [3, 0]
+
+
+def test_runs_that_differ_in_seeds_alone_are_one_line_and_repetitions_are_not(tmp_path: Path) -> None:
+    plain = [written(tmp_path / f"plain-{seed}", [THEIRS[seed]], seed=seed, method="uda") for seed in range(3)]
+    ours = [written(tmp_path / f"ours-{seed}", [OURS[seed]], seed=seed) for seed in range(3)]
+    again = written(tmp_path / "again", [0.5], seed=0)
+    table = compare(*plain, *ours, again)
+    lines = {name: cells[COLUMN].scores for name, cells in table.rows.items()}
+    assert lines == {
+        f"{plain[0]} and 2 more: uda": dict(enumerate(THEIRS)),
+        f"{ours[0]} and 2 more: drift": dict(enumerate(OURS)),
+        f"{again}: drift": {0: 0.5},
+    }
+    found = table.test(f"{ours[0]} and 2 more: drift", COLUMN)
+    assert found is not None
+    assert found.pairs == 3
+    assert f"{again}: drift: not tested, for a test needs two seeds on each side" in table.notes
+
+
+def test_the_baseline_comes_first_and_several_tests_are_corrected(tmp_path: Path) -> None:
+    runs = [written(tmp_path / name, scores) for name, scores in {"a": OURS, "b": THEIRS, "c": [0.8, 0.9, 0.7]}.items()]
+    table = compare(*runs, baseline=runs[1])
+    assert next(iter(table.rows)) == table.baseline == f"{runs[1]}: drift"
+    raw = [stats.ttest_rel(scores, THEIRS).pvalue for scores in (OURS, [0.8, 0.9, 0.7])]
+    found = [table.test(f"{path}: drift", COLUMN) for path in (runs[0], runs[2])]
+    assert [test.p for test in found if test] == pytest.approx(holm(raw))
+    assert any("corrected for 2 tests (Holm)" in note for note in table.notes)
+    assert list(compare(runs[0], baseline=runs[1]).rows) == [f"{runs[1]}: drift", f"{runs[0]}: drift"]
+
+
+def test_without_a_test_set_dev_is_tested_and_warned_of(tmp_path: Path) -> None:
+    runs = [written(tmp_path / name, scores, test=None) for name, scores in (("a", OURS), ("b", THEIRS))]
+    table = compare(*runs)
+    assert table.test(f"{runs[1]}: drift", "dev accuracy") is not None
+    assert any(note.startswith("warning: there is no test set") for note in table.notes)
+
+
+def test_a_tuned_run_beside_one_that_was_not_is_warned_of(tmp_path: Path) -> None:
+    runs = [written(tmp_path / "a", OURS), written(tmp_path / "b", THEIRS, tuning={"trials": 12})]
+    assert any(f"{runs[1]}: drift was tuned on dev in 12 trials" in note for note in compare(*runs).notes)
+
+
+def test_folders_that_are_no_runs_or_have_no_scores_are_told_in_one_line(tmp_path: Path) -> None:
+    good = written(tmp_path / "good", OURS)
+    (tmp_path / "empty").mkdir()
+    unfinished = written(tmp_path / "unfinished", OURS)
+    (unfinished / "metrics.json").unlink()
+    old = written(tmp_path / "old", OURS, label_budget=None)
+    unscored = written(tmp_path / "unscored", OURS, test=None, dev=None)
+    words = written(tmp_path / "words", OURS, task="tokens", measures={"f1": "F1"}, test=None, dev=None)
+    for folder, kind, message in (
+        (tmp_path / "empty", FileError, "is not a run's folder: config.yaml cannot be read"),
+        (tmp_path / "missing", FileError, "is not a run's folder"),
+        (unfinished, FileError, "is .*unfinished a finished run"),
+        (old, FileError, "another version of drift .*label_budget"),
+        (unscored, DataError, "has no scores, for it had no dev and no test set; train it with --dev or --test"),
+        (words, DataError, "has no scores"),
+    ):
+        with pytest.raises(kind, match=message) as error:
+            compare(good, folder)
+        assert "\n" not in str(error.value)
+    with pytest.raises(ConfigError, match="name the folders of some"):
+        compare()
+
+
+def test_runs_of_two_tasks_are_refused(tmp_path: Path) -> None:
+    part = {"rows": 4, "scores": [{"f1": score} for score in OURS]}
+    words = written(tmp_path / "words", OURS, task="tokens", measures={"f1": "F1"}, test=part, dev=part)
+    with pytest.raises(ConfigError, match=r"words is of tokens, .*text is of text; compare runs of one task"):
+        compare(written(tmp_path / "text is", OURS), words)
+
+
+def test_real_runs_are_compared_by_what_they_wrote(tmp_path: Path) -> None:
+    graph = write_npz(tmp_path / "graph.npz", small_graph(45))
+    runs = {
+        method: small_node_fit(graph, method=method, seeds=3, out=tmp_path / method)
+        for method in ("supervised", "self-training", "drift")
+    }
+    table = drift.compare(*(tmp_path / method for method in runs), out=tmp_path / "table.md")
+    for method, run in runs.items():
+        scores = [trial["accuracy"] for trial in run.metrics["test"]["scores"]]
+        assert list(table.rows[f"{tmp_path / method}: {method}"][COLUMN].scores.values()) == scores
+    assert not [note for note in table.notes if note.startswith("warning")]
+    assert table.test(f"{tmp_path / 'drift'}: drift", COLUMN) is not None
+    assert "test accuracy" in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_monotone_between_the_p_values_and_bonferroni(p_values: list[float]) -> None:
+    found = holm(p_values)
+    assert all(p <= q <= min(1.0, len(p_values) * p) for p, q in zip(p_values, found, strict=True))
+    assert all(found[i] <= found[j] for i in range(len(found)) for j in range(len(found)) if p_values[i] < p_values[j])
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+
+
+def test_welch_without_any_spread() -> None:
+    assert (welch_t([0.5, 0.5], [0.5, 0.5]).p, welch_t([0.6, 0.6], [0.5, 0.5]).p) == (1.0, 0.0)
+    assert np.isinf(welch_t([0.6, 0.6], [0.5, 0.5]).t)
