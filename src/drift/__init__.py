@@ -3,6 +3,7 @@
 - `drift.Game`: the algorithm around any torch module, for a loop of your own
 - `drift.DriftClassifier`: scikit-learn's contract; `y == -1` is unlabelled
 - `drift.fit`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: texts in tables, few labels or rules
+- `drift.compare`, `drift.tune`, `drift.tsne`: runs side by side, settings searched on dev, representations drawn
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 """
 
@@ -12,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
+    from drift.experiments.comparing import compare
+    from drift.experiments.tuning import tune
     from drift.runs.fit import fit
     from drift.runs.predict import evaluate, load, predict
     from drift.runs.report import write_report
     from drift.runs.suggest import suggest
+    from drift.runs.tsne import tsne
     from drift.weak import RuleSet, label, rule
 
 __version__ = "0.1.0"
@@ -29,6 +33,7 @@ _HOME = {
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
     "RuleSet": "drift.weak",
+    "compare": "drift.experiments.comparing",
     "evaluate": "drift.runs.predict",
     "fit": "drift.runs.fit",
     "label": "drift.weak",
@@ -36,6 +41,8 @@ _HOME = {
     "predict": "drift.runs.predict",
     "rule": "drift.weak",
     "suggest": "drift.runs.suggest",
+    "tsne": "drift.runs.tsne",
+    "tune": "drift.experiments.tuning",
     "write_report": "drift.runs.report",
 }
 
@@ -48,6 +55,7 @@ __all__ = [
     "SoftStrategy",
     "Strategy",
     "__version__",
+    "compare",
     "evaluate",
     "fit",
     "label",
@@ -55,6 +63,8 @@ __all__ = [
     "predict",
     "rule",
     "suggest",
+    "tsne",
+    "tune",
     "write_report",
 ]
 

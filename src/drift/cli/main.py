@@ -4,6 +4,9 @@ import sys
 
 import typer
 
+from drift.cli.bench import bench
+from drift.cli.compare import compare
+from drift.cli.datasets import datasets
 from drift.cli.demo import demo
 from drift.cli.fit import fit
 from drift.cli.label import label
@@ -11,6 +14,7 @@ from drift.cli.methods import methods
 from drift.cli.predict import evaluate, predict
 from drift.cli.report import report
 from drift.cli.suggest import suggest
+from drift.cli.tsne import tsne
 from drift.errors import DriftError, Interrupted
 
 app = typer.Typer(
@@ -19,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for verb in (demo, label, fit, predict, evaluate, report, suggest, methods):
+for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, datasets):
     app.command()(verb)
 
 

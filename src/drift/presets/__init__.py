@@ -3,7 +3,9 @@
 A setting is `weak` or `semi` with the usual model, or the name of another model the paper tries (`textcnn`, `grand`).
 """
 
+import copy
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -40,6 +42,11 @@ def preset(
 
 
 def _content(name: str) -> dict[str, Any]:
+    return copy.deepcopy(_parsed(name))  # callers change what they get
+
+
+@cache
+def _parsed(name: str) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
     return found
 

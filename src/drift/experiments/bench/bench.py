@@ -1,0 +1,104 @@
+"""`bench`: one table or figure of the paper, from what is finished and what is left to run."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from drift.errors import ConfigError
+from drift.experiments.bench.catalogue import Exhibit, find_exhibit, part_of
+from drift.experiments.bench.cells import Job
+from drift.experiments.bench.collecting import Results, not_run, plan_lines, table_of
+from drift.experiments.bench.estimates import estimated_seconds, spoken
+from drift.experiments.bench.figures import DRAWINGS
+from drift.experiments.bench.planning import jobs_of
+from drift.experiments.bench.running import Failure, result_of, run_jobs
+from drift.experiments.moons_demo import demo as moons
+from drift.experiments.tables import WRITERS, Table, write_table
+from drift.training.progress import progress
+
+FIGURES = "figures"
+
+
+@dataclass
+class Bench:
+    """What came of it. files: tables and figures that were written. lines: what a reader must know besides."""
+
+    tables: list[Table] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def bench(
+    name: str,
+    out: str | Path = "bench",
+    *,
+    profile: str = "laptop",
+    seeds: int | None = None,
+    cells: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    dry_run: bool = False,
+    quiet: bool = False,
+) -> Bench:
+    """Make a table or figure of the paper: run what is not finished yet, then write down what there is.
+
+    name: of the exhibit, or its place, such as `table1`. out: a folder for runs, tables and figures. seeds: ten for
+    models that train them at once, else three, if left out. cells, methods: only these. jobs: runs at once on this
+    machine. cluster: the address of a Dask scheduler, or "ray". dry_run: only list what would be run.
+    """
+    exhibit, folder = find_exhibit(name), Path(out)
+    if not exhibit.cells:
+        return _moons(folder, dry_run=dry_run, quiet=quiet, chosen=bool(cells or methods or seeds))
+    exhibit = part_of(exhibit, cells, methods)
+    every = jobs_of(exhibit, profile, seeds)
+    if dry_run:
+        results = _results(folder, every)
+        return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results)])
+    failures = _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
+    results = _results(folder, every)
+    done = Bench(failures=failures, lines=not_run(exhibit, every, results))
+    for group in exhibit.groups[profile]:
+        own = {job: result for job, result in results.items() if job.group == group}
+        if own or not all(job.left_out for job in every if job.group == group):
+            table = table_of(exhibit, profile, group, every, results)
+            done.tables.append(table)
+            stem = f"{exhibit.name}-{profile}-{group}"
+            done.files += [write_table(table, folder / f"{stem}{ending}") for ending in WRITERS]
+        if own and exhibit.name in DRAWINGS:
+            done.files += DRAWINGS[exhibit.name](exhibit, group, own, folder / FIGURES, folder)
+    return done
+
+
+def _run(
+    exhibit: Exhibit, every: Sequence[Job], folder: Path, at_once: int | None, cluster: str | None, *, quiet: bool
+) -> list[Failure]:
+    """Everything that is to be run and is not finished, with a bar that says how long it will take."""
+    wanted = {job.key: job for job in every if not job.left_out}
+    waiting = {key: estimated_seconds(job) for key, job in wanted.items() if result_of(folder, job) is None}
+    began, total = time.monotonic(), sum(waiting.values())
+    with progress(exhibit.name, len(wanted), done=len(wanted) - len(waiting), shown=not quiet) as tick:
+
+        def done(job: Job) -> None:
+            waiting.pop(job.key)
+            left = sum(waiting.values())
+            tick(f"{job.cell} {job.row}; about {spoken((time.monotonic() - began) * left / (total - left))} left")
+
+        return run_jobs(list(wanted.values()), folder, at_once=at_once, cluster=cluster, done=done)
+
+
+def _results(folder: Path, jobs: Sequence[Job]) -> Results:
+    found = {job: result_of(folder, job) for job in jobs}
+    return {job: result for job, result in found.items() if result is not None}
+
+
+def _moons(folder: Path, *, dry_run: bool, quiet: bool, chosen: bool) -> Bench:
+    """Figures 1 and 2 are all of `drift demo moons`: a hundred trials in one go."""
+    if chosen:
+        raise ConfigError("moons is one comparison of a hundred trials; leave out --cells, --methods and --seeds")
+    if dry_run:
+        return Bench(lines=["moons: 100 trials of both methods at once, about a minute"])
+    shown = moons(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))
+    return Bench(files=[shown.page, *sorted((folder / "moons").glob("moons-*"))], lines=list(shown.findings))

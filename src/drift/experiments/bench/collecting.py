@@ -1,0 +1,100 @@
+"""From finished runs to the tables they were made for, and to what was not run."""
+
+from collections.abc import Mapping, Sequence
+
+from drift.experiments.bench.catalogue import Exhibit, Row
+from drift.experiments.bench.cells import Job
+from drift.experiments.bench.estimates import correction, embedding_seconds, estimated_seconds, spoken
+from drift.experiments.bench.paper import paper_figure, paper_notes
+from drift.experiments.bench.running import Result
+from drift.experiments.tables import Cell, Table
+from drift.methods import METHODS
+
+Results = Mapping[Job, Result]
+
+SCORES = "test scores in %, mean ± standard deviation over seeds: accuracy of texts and nodes, F1 of words"
+LAPTOP = {  # what a laptop's models are, beside the paper's RoBERTa-base, which is fine-tuned
+    "frozen": "a head on fixed vectors of a small encoder; AGNews has 15,000 training rows, reviews 4,000",
+    "finetuned": "a small encoder, fine-tuned for few steps",
+    "textcnn": "fewer maps, steps and words than in the paper",
+}
+
+
+def table_of(exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job], results: Results) -> Table:
+    """The table of one kind of model. jobs: all of the exhibit's."""
+    own = [job for job in jobs if job.group == group]
+    rows: dict[str, dict[str, Cell]] = {}
+    budgets: dict[str, str] = {}
+    for row in exhibit.rows:
+        rows[row.title] = {}
+        for cell in exhibit.cells:
+            here = [job for job in own if (job.row, job.cell) == (row.title, cell)]
+            found = [results[job] for job in here if job in results]
+            figure = paper_figure(exhibit.name, row.paper, cell)
+            if here or figure is not None:  # else it is nothing that could be run
+                scores = {seed: score for result in found for seed, score in result.scores.items()}
+                rows[row.title][cell] = Cell(scores, _hours(here, results) if here and not scores else None, figure)
+            if found and not row.gold and row.method in METHODS and not METHODS[row.method].on_dev:
+                budget = found[0].budget
+                budgets[cell] = f"{budget['train']:,} + {budget['dev']:,} dev"
+    title = f"{exhibit.place.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
+    return Table(title, exhibit.cells, rows, exhibit.baseline, None, budgets, _notes(exhibit, profile, group))
+
+
+def not_run(exhibit: Exhibit, jobs: Sequence[Job], results: Results) -> list[str]:
+    """What the profile leaves out, a line for each kind of model, and methods that do not exist here."""
+    lines = []
+    for group in dict.fromkeys(job.group for job in jobs):
+        out = [job for job in jobs if job.group == group and job.left_out and job not in results]
+        if out:
+            cells = ", ".join(dict.fromkeys(job.cell for job in out))
+            lines.append(f"not run in this profile: {group}, {len(out)} runs, about {_spoken(out, results)} ({cells})")
+    if missing := [row.title for row in exhibit.rows if row.method not in METHODS]:
+        lines.append(f"not run, for there is no such method here: {', '.join(missing)}")
+    return lines
+
+
+def plan_lines(jobs: Sequence[Job], results: Results) -> list[str]:
+    """What is finished and what is to be run, a line a cell and method, with estimates, and the sum of them."""
+    lines = []
+    for group, row, cell in dict.fromkeys((job.group, job.row, job.cell) for job in jobs):
+        here = [job for job in jobs if (job.group, job.row, job.cell) == (group, row, cell)]
+        left = [job for job in here if job not in results]
+        state = "finished"
+        if left:
+            what = "not run in this profile" if left[0].left_out else "to run"
+            state = f"{what}: {len(left)} of {len(here)}, about {_spoken(left, results)}"
+        lines.append(f"{group}  {cell}  {row}  {state}")
+    left = list({job.key: job for job in jobs if not job.left_out and job not in results}.values())
+    if not left:
+        return [*lines, "nothing is left to run"]
+    embedding = embedding_seconds(left)
+    told = f", and {spoken(embedding)} to embed texts that were not embedded before" if embedding else ""
+    lines.append(f"to run: {len(left)} runs, about {_spoken(left, results)} one after the other{told}")
+    return lines
+
+
+def _spoken(jobs: Sequence[Job], results: Results) -> str:
+    return spoken(3600 * _hours(jobs, results))
+
+
+def _hours(jobs: Sequence[Job], results: Results) -> float:
+    """By arithmetic, put right by how long finished runs of the same kind took."""
+    total = 0.0
+    for kind in {job.kind for job in jobs}:
+        finished = {job: result.seconds for job, result in results.items() if job.kind == kind}
+        total += correction(finished) * sum(estimated_seconds(job) for job in jobs if job.kind == kind)
+    return total / 3600
+
+
+def _notes(exhibit: Exhibit, profile: str, group: str) -> list[str]:
+    about = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
+    return [SCORES, *about, *paper_notes(exhibit.name)]
+
+
+def scores_of(results: Results, row: Row, cell: str, group: str) -> list[float]:
+    """By seed."""
+    place = (group, row.title, cell)
+    found = [result.scores for job, result in results.items() if (job.group, job.row, job.cell) == place]
+    merged = {seed: score for scores in found for seed, score in scores.items()}
+    return [merged[seed] for seed in sorted(merged)]

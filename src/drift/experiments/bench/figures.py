@@ -1,0 +1,124 @@
+"""The paper's figures 3 to 5, and its table 4 as bars, from finished runs."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.experiments.bench.catalogue import Exhibit
+from drift.experiments.bench.cells import Job
+from drift.experiments.bench.collecting import Results, scores_of
+from drift.experiments.bench.running import RUN, cell_folder
+from drift.report.figures import CLASS_COLOURS, MARKERS, save
+from drift.report.page import Picture
+from drift.runs.report_rings import ring_sections
+from drift.runs.tsne import tsne
+from drift.training.run_folder import METRICS, RunFolder
+
+SYMBOLS = {"alpha": "α", "tau": "τ"}
+
+
+def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
+    """Mean over seeds with a band of one standard deviation: a panel for each dataset and setting, a line a cell."""
+    datasets = list(dict.fromkeys(cell.rpartition("-")[0] for cell in exhibit.cells))
+    figure = Figure(figsize=(9, 3.2 * len(datasets)), layout="constrained")
+    panels = figure.subplots(len(datasets), len(SYMBOLS), squeeze=False)
+    drawn = False
+    for (dataset, name), axes in zip(
+        ((dataset, name) for dataset in datasets for name in SYMBOLS), panels.flat, strict=True
+    ):
+        rows = [row for row in exhibit.rows if name in row.settings["method"]]
+        for place, cell in enumerate(cell for cell in exhibit.cells if cell.startswith(f"{dataset}-")):
+            scores = {row.settings["method"][name]: scores_of(results, row, cell, group) for row in rows}
+            points = [(value, 100 * np.array(found)) for value, found in scores.items() if found]
+            if points:
+                _band(axes, points, cell, place)
+                drawn = True
+        axes.set(xlabel=SYMBOLS[name], ylabel="test accuracy (%)", title=f"{SYMBOLS[name]} on {dataset}")
+        _plain(axes)
+        if axes.lines:
+            axes.legend(frameon=False)
+    return [save(figure, folder, f"{exhibit.name}-{group}")] if drawn else []
+
+
+def _band(axes: Axes, points: list[tuple[float, np.ndarray]], label: str, place: int) -> None:
+    x = [value for value, _ in points]
+    mean = np.array([found.mean() for _, found in points])
+    spread = np.array([found.std(ddof=1) if len(found) > 1 else 0.0 for _, found in points])
+    colour, dash = CLASS_COLOURS[place], ("-", "--")[place % 2]
+    axes.plot(x, mean, f"{MARKERS[place % len(MARKERS)]}{dash}", color=colour, label=label, markersize=5)
+    axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
+    """A bar a row beside each other for every cell, with standard deviations."""
+    figure = Figure(figsize=(1.2 + 1.6 * len(exhibit.cells), 3.6), layout="constrained")
+    axes = figure.subplots()
+    width, tops, floors = 0.8 / len(exhibit.rows), [], []
+    for place, row in enumerate(exhibit.rows):
+        for column, cell in enumerate(exhibit.cells):
+            scores = 100 * np.array(scores_of(results, row, cell, group))
+            if len(scores):
+                spread = scores.std(ddof=1) if len(scores) > 1 else 0.0
+                tops.append(scores.mean() + spread)
+                floors.append(scores.mean() - spread)
+                x = column + (place - (len(exhibit.rows) - 1) / 2) * width
+                look: Any = {"color": CLASS_COLOURS[place], "edgecolor": "black", "linewidth": 0.5}
+                axes.bar(x, scores.mean(), width, yerr=spread, capsize=2, label=None if column else row.title, **look)
+    if not tops:
+        return []
+    axes.set_xticks(range(len(exhibit.cells)), list(exhibit.cells))
+    axes.set(ylabel="test accuracy (%), not from 0", ylim=(max(0.0, min(floors) - 2), min(100.0, max(tops) + 1)))
+    _plain(axes)
+    figure.legend(loc="outside upper center", ncols=len(exhibit.rows), frameon=False)
+    return [save(figure, folder, f"{exhibit.name}-{group}")]
+
+
+def rings(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+    """Self-training's rings and DRIFT's, of the seed each run kept, or of the first run."""
+    paths: list[Path] = []
+    for job in _first_runs([job for job in results if job.group == group]):
+        run = RunFolder(cell_folder(runs, job) / RUN)
+        metrics = run.read_json(METRICS)
+        name = f"{exhibit.name}-{group}-{job.cell}-{job.row.lower()}"
+
+        def draw(figure: Figure, _: str, alt: str, caption: str, name: str = name) -> Picture:
+            paths.append(save(figure, folder, name))
+            return Picture(paths[-1], alt, caption)
+
+        ring_sections(run.path, metrics, metrics["seeds"].index(metrics["kept_seed"]), draw)
+    return paths
+
+
+def representations(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+    """A figure a graph, a panel a method."""
+    paths = []
+    for cell in exhibit.cells:
+        jobs = _first_runs([job for job in results if job.cell == cell])
+        if jobs:
+            places = [cell_folder(runs, job) / RUN for job in jobs]
+            titles = [f"{job.row} on {cell.rpartition('-')[0]}" for job in jobs]
+            paths.append(tsne(places, folder / f"{exhibit.name}-{cell}", titles=titles))
+    return paths
+
+
+def _first_runs(jobs: Sequence[Job]) -> list[Job]:
+    """One for each row and cell."""
+    return list({(job.row, job.cell): job for job in reversed(jobs)}.values())[::-1]
+
+
+def _plain(axes: Axes) -> None:
+    axes.grid(axis="y", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+Drawing = Callable[[Exhibit, str, Results, Path, Path], list[Path]]
+DRAWINGS: dict[str, Drawing] = {
+    "sensitivity": lambda exhibit, group, results, folder, _: sensitivity(exhibit, group, results, folder),
+    "ablation": lambda exhibit, group, results, folder, _: ablation(exhibit, group, results, folder),
+    "rings": rings,
+    "tsne": representations,
+}

@@ -1,0 +1,44 @@
+"""Every run that a table or figure of the catalogue takes."""
+
+from itertools import product
+
+from drift.errors import ConfigError
+from drift.experiments.bench.catalogue import Exhibit, Row
+from drift.experiments.bench.cells import Job
+from drift.experiments.bench.configs import make_jobs, task_of
+from drift.methods import METHODS
+from drift.presets import PROFILES
+from drift.runs.task import STACKED
+from drift.settings import nearest
+
+STACKED_SEEDS, SEEDS = 10, 3  # of models that train many seeds at once, and of others, as the paper has
+
+
+def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Job]:
+    """Every run it takes, those that the profile leaves out too. Methods that do not exist here have none."""
+    if profile not in PROFILES:
+        raise ConfigError(f"there is no profile {profile!r}{nearest(profile, PROFILES)}")
+    jobs: list[Job] = []
+    for group, run in exhibit.groups[profile].items():
+        for cell, row in product(exhibit.cells, exhibit.rows):
+            if not serves(row, cell):
+                continue
+            kind = row.kind or group
+            jobs += make_jobs(
+                (group, row.title, cell),
+                kind=kind,
+                profile=profile,
+                method=row.method,
+                settings=row.settings,
+                gold=row.gold,
+                seeds=seeds or (STACKED_SEEDS if kind in STACKED else SEEDS),
+                left_out=run is not None and cell not in run,
+            )
+    return jobs
+
+
+def serves(row: Row, cell: str) -> bool:
+    """Whether there is such a method, for the task of such a cell, and labels to learn from."""
+    if row.gold and cell == "webpage-weak":  # its training sentences have weak tags alone
+        return False
+    return row.method in METHODS and task_of(cell.rpartition("-")[0]) in METHODS[row.method].tasks
