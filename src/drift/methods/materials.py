@@ -1,6 +1,6 @@
 """What a method may ask of the data beyond batches: all unlabelled rows now and then, and texts before training."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,12 +16,12 @@ class Pool(Protocol):
     """All unlabelled rows, for a method that chooses among them."""
 
     @property
-    def size(self) -> int:
-        """How many rows, a trial."""
+    def rows(self) -> Tensor:
+        """Which examples these are, `(n,)` or `(trials, n)`: what batches have as `unlabeled_rows`."""
 
     @property
     def counts(self) -> np.ndarray | None:
-        """How many things are classified in each row, `(size,)`; None if it is one, the row itself."""
+        """How many things are classified in each row, `(n,)`; None if it is one, the row itself."""
 
     def ask(self, answer: Callable[[Inputs], Tensor], places: Tensor | None = None) -> Tensor:
         """What `answer` says of rows, without gradients: `(..., n, k)` for inputs that have n things to classify.
@@ -36,7 +36,8 @@ class Texts:
     """The training texts of a run, for a method that makes something of them before training.
 
     texts: labelled rows and unlabelled ones. labeled: rows with a label, `(n,)` or `(trials, n)`, and their classes,
-    weak ones if `weak`. encode: from texts to what the student is called with.
+    weak ones if `weak`. encode: from texts to what the student is called with. columns: of the table, as long as
+    `texts`, those that the method's setting `column` names.
     """
 
     texts: Sequence[str]
@@ -46,6 +47,7 @@ class Texts:
     encode: Callable[[Sequence[str]], Examples]
     seeds: Sequence[int]
     progress: Progress
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ class Method(ABC):
     goes_on: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
     has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
     needs_dropout: ClassVar[bool] = False  # whether it learns from how a model's answers vary with dropout
+    model: ClassVar[str | None] = None  # the one model it is made for, by the name users call it
     on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
     refresh_every: int | None = None  # steps between looks at all unlabelled rows, if it takes any
 

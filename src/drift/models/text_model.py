@@ -16,6 +16,7 @@ from drift.errors import FileError
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.saved import read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
+from drift.models.vampire import Vampire
 
 WEIGHTS, WORDS, ENCODER = "head.safetensors", "words.json", "encoder"
 FORMAT = "drift-text/1"
@@ -24,7 +25,8 @@ BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class TextModel:
-    """module: token ids and attention mask to logits, or an object with `.logits`. kind: frozen, finetuned, textcnn.
+    """module: token ids and attention mask to logits, or an object with `.logits`. kind: frozen, finetuned, textcnn
+    or vampire.
 
     temperature: logits are divided by it, so that probabilities mean what they say.
     """
@@ -82,10 +84,11 @@ class TextModel:
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
             about["pool"] = self.module.pool
-        elif isinstance(self.module, TextCNN):
+        elif isinstance(self.module, (TextCNN, Vampire)):
             (folder / WORDS).write_text(self.tokenizer.to_json(), encoding="utf-8")
             save_file({name: value.contiguous() for name, value in self.module.state_dict().items()}, folder / WEIGHTS)
-            about["windows"] = self.module.windows
+            if isinstance(self.module, TextCNN):
+                about["windows"] = self.module.windows
         else:
             save_pretrained(self.module, self.tokenizer, folder)
         write_description(folder, about)
@@ -116,11 +119,13 @@ def _open(folder: Path, about: dict[str, Any]) -> tuple[nn.Module, Any]:
     if about["kind"] == "finetuned":
         return load_classifier(str(folder.absolute()), classes, seed=0)
     state = load_file(folder / WEIGHTS)
-    if about["kind"] == "textcnn":
+    if about["kind"] in ("textcnn", "vampire"):
         try:
             tokenizer = WordTokenizer.from_json((folder / WORDS).read_text(encoding="utf-8"))
         except FileError as error:
             raise FileError(f"{folder / WORDS}: {error}; copy it again") from error
+        if about["kind"] == "vampire":
+            return Vampire.from_state(state, len(classes)), tokenizer
         cnn = TextCNN(state["vectors"], len(classes), about["windows"], len(state["filters.0.bias"]))
         cnn.load_state_dict(state)
         return cnn, tokenizer

@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from drift.data.tables import source_name
 from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.runs.config import CONFIGS, RunConfig, config_of, known_task, merge, read_config, resolve
+from drift.runs.node_models import node_kind
 from drift.runs.node_task import NodeTask
 from drift.runs.result import Predictions, Run, account
 from drift.runs.task import STACKED, HeldOut, Prepared, Task, learning_from_dev
@@ -59,6 +60,7 @@ def fit(
     dry_run: bool = False,
     onnx: bool = True,
     quiet: bool = False,
+    fitting: Callable[..., "Fitting"] | None = None,
 ) -> Run | Plan:
     """Train a classifier from a table and say how good it is.
 
@@ -71,7 +73,7 @@ def fit(
     default only on a machine with a GPU. seeds: how many to train at once, heads on a fixed encoder or models of a
     graph. preset, profile, config, settings: where other settings come from, the later over the earlier. out: the run's
     folder; nothing is written without one. resume: go on with the run in that folder. dry_run: only time a few steps,
-    and give back the plan.
+    and give back the plan. fitting: what makes a run of all this, if not `Fitting`.
     """
     if train is None and config is None:
         return _resumed(out, resume=resume, onnx=onnx, quiet=quiet)
@@ -90,6 +92,9 @@ def fit(
     layers = [below, options, dict(settings or {})]
     said = merge(merge(below, options), layers[-1])
     name = known_task(said.get("task", "text"))
+    if own := _own_model(name, said):
+        layers.append({"model": {"name": own}})
+        said = merge(said, layers[-1])
     kind = _kind(name, said["model"], preset, profile)
     if labels_per_class is not None and name == "tokens":
         raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
@@ -101,8 +106,9 @@ def fit(
     if not resolved.data.train:
         raise ConfigError("no table was given; name one, here or as data.train in the configuration")
     sources = {part: getattr(resolved.data, part, None) if source is None else source for part, source in given.items()}
-    fitting = Fitting(resolved, kind, sources, None if out is None else RunFolder(out), quiet=quiet)
-    return fitting.plan() if dry_run else fitting.run(resume=resume, onnx=onnx)
+    folder = None if out is None else RunFolder(out)
+    made = (fitting or Fitting)(resolved, kind, sources, folder, quiet=quiet)
+    return made.plan() if dry_run else made.run(resume=resume, onnx=onnx)
 
 
 def _resumed(out: str | Path | None, *, resume: bool, onnx: bool, quiet: bool) -> Run:
@@ -194,13 +200,23 @@ def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:
 def _kind(task: str, said: Mapping[str, Any], preset: str | None, profile: str) -> str:
     """Frozen where nothing else is said and there is no GPU; the paper's profile fine-tunes. said: of the model."""
     if task == "nodes":
-        return str(said.get("name", "gcn"))
-    if said.get("name") == "textcnn":
-        return "textcnn"
+        return node_kind(said)
+    if said.get("name") in ("textcnn", "vampire"):
+        return str(said["name"])
     frozen = said.get("frozen")
     if frozen is None:
         frozen = not torch.accelerator.is_available() and not (preset and profile == "paper")
     return "frozen" if frozen else "finetuned"
+
+
+def _own_model(task: str, said: Mapping[str, Any]) -> str | None:
+    """The model that the method is made for, if it is for one alone."""
+    method, given = METHODS.get(str(said["method"].get("name"))), said["model"].get("name")
+    if method is None or method.model is None or task not in method.tasks:
+        return None
+    if given not in (None, method.model):
+        raise ConfigError(f"{method.name} trains {method.model}, not {given}; leave --model out or use another method")
+    return method.model
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

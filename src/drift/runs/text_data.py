@@ -1,6 +1,7 @@
 """From a user's tables to what a run learns from: classes, labelled and unlabelled rows, dev and test."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,10 @@ class LabeledTexts:
 
 @dataclass(frozen=True)
 class TextData:
-    """texts: train rows, then those of the unlabelled table. gold, weak: class indices `(n,)`, -1 for none."""
+    """texts: train rows, then those of the unlabelled table. gold, weak: class indices `(n,)`, -1 for none.
+
+    others: further columns of texts, by name.
+    """
 
     columns: Columns  # named, or found in the training table
     classes: list[str]
@@ -42,6 +46,7 @@ class TextData:
     test: LabeledTexts | None
     notes: list[str]  # what a user should know: guesses, overlaps
     rules: "Summary | None" = None
+    others: dict[str, "datasets.Dataset"] = field(default_factory=dict)
 
     def labeled_rows(self, labels_per_class: int | None, seed: int) -> np.ndarray:
         """Rows that this seed learns from with gold labels, or the weakly labelled ones."""
@@ -51,8 +56,13 @@ class TextData:
         return np.asarray(known[sample_per_class(self.gold[known], labels_per_class, seed=seed)])
 
 
-def read_text_data(settings: TextDataSettings, sources: dict[str, Any], *, seed: int) -> TextData:
-    """Read all tables. sources: what train, unlabeled, dev and test are, paths or objects."""
+def read_text_data(
+    settings: TextDataSettings, sources: dict[str, Any], *, seed: int, others: Sequence[str] = ()
+) -> TextData:
+    """Read all tables. sources: what train, unlabeled, dev and test are, paths or objects.
+
+    others: further columns of texts to read, of train and unlabeled.
+    """
     train_source = sources["train"]
     is_weak = settings.is_weak
     columns = choose_columns(
@@ -64,7 +74,7 @@ def read_text_data(settings: TextDataSettings, sources: dict[str, Any], *, seed:
     )
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
     train = read_texts(train_source, columns, encoding=settings.encoding)
-    others = {
+    tables = {
         kind: _read_other(source, columns, settings, need_labels=kind != "unlabeled")
         for kind, source in sources.items()
         if kind != "train" and source is not None
@@ -87,16 +97,17 @@ def read_text_data(settings: TextDataSettings, sources: dict[str, Any], *, seed:
     if kept is not None:
         texts, gold = texts.select(kept), gold[kept]
         weak_codes = None if weak_codes is None else weak_codes[kept]
-    if "unlabeled" in others:
-        more = others["unlabeled"]
+    if "unlabeled" in tables:
+        more = tables["unlabeled"]
         texts = store_texts(chain(texts["text"], more.texts["text"]))
         gold = np.concatenate([gold, np.full(len(more), UNLABELED)])
         weak_codes = None if weak_codes is None else np.concatenate([weak_codes, np.full(len(more), UNLABELED)])
-    dev = _labeled(others.get("dev"), classes, settings.dev_rows, seed)
-    test = _labeled(others.get("test"), classes, settings.test_rows, seed)
+    dev = _labeled(tables.get("dev"), classes, settings.dev_rows, seed)
+    test = _labeled(tables.get("test"), classes, settings.test_rows, seed)
     notes += _overlaps(texts, {"dev": dev, "test": test})
     _check_enough(classes, gold if weak_codes is None else weak_codes, None if is_weak else settings.labels_per_class)
-    return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary)
+    further = {name: _column(name, sources, settings.encoding, kept) for name in others}
+    return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary, further)
 
 
 def _read_other(source: Any, columns: Columns, settings: TextDataSettings, *, need_labels: bool) -> TextTable:
@@ -109,6 +120,16 @@ def _read_other(source: Any, columns: Columns, settings: TextDataSettings, *, ne
                 f"{source_name(source)} has no column that looks like labels; name it with --label COLUMN"
             )
     return read_texts(source, Columns(columns.text, label), encoding=settings.encoding)
+
+
+def _column(name: str, sources: dict[str, Any], encoding: str, kept: np.ndarray | None) -> "datasets.Dataset":
+    """Another column of texts, row by row beside those that are learnt from."""
+    texts = read_texts(sources["train"], Columns(name), encoding=encoding).texts
+    texts = texts if kept is None else texts.select(kept)
+    if sources.get("unlabeled") is None:
+        return texts
+    more = read_texts(sources["unlabeled"], Columns(name), encoding=encoding).texts
+    return store_texts(chain(texts["text"], more["text"]))
 
 
 def _by_rules(

@@ -16,6 +16,7 @@ from drift.models.encoders import FrozenClassifier, load_classifier, load_encode
 from drift.models.stacked import Stacked
 from drift.models.text_model import TextModel, linear_head
 from drift.models.textcnn import TextCNN
+from drift.models.vampire import Vampire, pretrained
 from drift.runs.config import TextModelSettings
 from drift.tasks.examples import Examples, Vectors
 from drift.training.seeding import seeded
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SMALLEST_SCALE = 1e-6
 RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of word vectors where none are given; Kim (2014)
+VAMPIRE_WIDTH = 50  # of those that VAMPIRE averages
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ def text_student(
     seeds: Sequence[int],
     progress: Progress | None = None,
 ) -> TextStudent:
-    """kind: frozen, finetuned or textcnn. texts: to train on, for vocabulary and scaling. seeds: one a student."""
-    make = {"frozen": _frozen, "finetuned": _finetuned, "textcnn": _textcnn}[kind]
+    """kind: frozen, finetuned, textcnn or vampire. texts: to train on. seeds: one a student."""
+    make = {"frozen": _frozen, "finetuned": _finetuned, "textcnn": _textcnn, "vampire": _vampire}[kind]
     return make(settings, texts, classes, seeds, progress)
 
 
@@ -103,17 +105,10 @@ def _textcnn(
 ) -> TextStudent:
     (seed,) = seeds
     tokenizer = WordTokenizer.from_texts(texts["text"], min_count=settings.min_count)
-    if settings.vectors is None:
-        generator = np.random.default_rng(seed)
-        matrix = generator.uniform(-RANDOM_RANGE, RANDOM_RANGE, (len(tokenizer), RANDOM_WIDTH)).astype(np.float32)
-        notes = ["textcnn starts from random word vectors; give model.vectors for better ones"]
-    else:
-        found = vectors_for(tokenizer.words, read_vectors(settings.vectors, set(tokenizer.words)), seed=seed)
-        matrix = found.matrix
-        notes = [f"{100 * found.known.mean():.1f} % of {len(tokenizer):,} words have a vector"]
+    matrix, notes = _word_matrix(settings, tokenizer, RANDOM_WIDTH, seed)
     with seeded(seed):
         module = TextCNN(
-            torch.from_numpy(matrix),
+            matrix,
             len(classes),
             settings.windows,
             settings.maps,
@@ -121,6 +116,34 @@ def _textcnn(
             settings.train_vectors,
         )
     return _tokens(module, tokenizer, classes, "textcnn", settings, progress, notes)
+
+
+def _vampire(
+    settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
+) -> TextStudent:
+    (seed,) = seeds
+    tokenizer = WordTokenizer.from_texts(texts["text"], min_count=settings.min_count)
+    matrix, notes = _word_matrix(settings, tokenizer, VAMPIRE_WIDTH, seed)
+    tokens = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
+    encoder, mean, scale = pretrained(texts["text"], tokens, tokenizer, progress=progress)
+    with seeded(seed):
+        module = Vampire(encoder, mean, scale, matrix, len(classes), settings.dropout or 0.0)
+    return _tokens(module, tokenizer, classes, "vampire", settings, progress, notes)
+
+
+def _word_matrix(
+    settings: TextModelSettings, tokenizer: WordTokenizer, width: int, seed: int
+) -> tuple[torch.Tensor, list[str]]:
+    """A vector for each word, `(V, D)`, from a file or random ones of this width; and what to say of them."""
+    if settings.vectors is None:
+        generator = np.random.default_rng(seed)
+        matrix = generator.uniform(-RANDOM_RANGE, RANDOM_RANGE, (len(tokenizer), width)).astype(np.float32)
+        note = f"{settings.name} starts from random word vectors; give model.vectors for better ones"
+    else:
+        found = vectors_for(tokenizer.words, read_vectors(settings.vectors, set(tokenizer.words)), seed=seed)
+        matrix = found.matrix
+        note = f"{100 * found.known.mean():.1f} % of {len(tokenizer):,} words have a vector"
+    return torch.from_numpy(matrix), [note]
 
 
 def _tokens(

@@ -31,13 +31,19 @@ class TextTask(Task):
         return {"accuracy": "accuracy", "macro_f1": "macro-F1"}
 
     def read(self, sources: Mapping[str, Any]) -> None:
-        self.data = read_text_data(self.config.data, dict(sources), seed=self.config.training.seed)
+        self.data = read_text_data(
+            self.config.data,
+            dict(sources),
+            seed=self.config.training.seed,
+            others=self.config.method.get("column", ()),
+        )
         self.config.check_prior(self.data.classes)
 
     def fingerprint(self) -> str:
         data = self.data
         parts = [part for part in (data.dev, data.test) if part is not None]
-        texts = chain(data.texts["text"], *(part.texts["text"] for part in parts))
+        others = [column["text"] for column in data.others.values()]
+        texts = chain(data.texts["text"], *(part.texts["text"] for part in parts), *others)
         codes = [data.gold, data.weak, *(part.codes for part in parts)]
         return content_key(texts, data.classes, [None if each is None else each.tolist() for each in codes])
 
@@ -83,6 +89,7 @@ class TextTask(Task):
             lambda texts: student.examples(store_texts(texts)),
             self.seeds,
             self.progress,
+            {name: column["text"] for name, column in data.others.items()},
         )
         return METHODS[self.config.method_name].prepare_texts(self.config.method_settings(), texts)
 

@@ -21,8 +21,8 @@ class AllUnlabeled:
     machine: Alone
 
     @property
-    def size(self) -> int:
-        return self.part.rows.shape[-1]
+    def rows(self) -> Tensor:
+        return self.part.rows
 
     @property
     def counts(self) -> np.ndarray | None:

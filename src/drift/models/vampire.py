@@ -1,0 +1,229 @@
+"""VAMPIRE (Gururangan et al., 2019): a variational model of bags of words, trained on texts, read by a classifier.
+
+Its equations, and what differs from the original work, are in methods/vampire.py.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.functional import embedding_bag, softplus
+
+from drift.data.cache import cache_folder, content_key
+from drift.data.files import whole_file
+from drift.data.tokenized import Progress, TokenizedTexts, silent
+from drift.data.word_counts import WordCounts
+from drift.data.word_tokens import FIRST_WORD, WordTokenizer
+from drift.errors import DataError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_matrix
+
+FORMAT = "vampire/1"  # to be raised when the same texts give another encoder
+TOP_WORDS = 10  # of a topic, whose coherence is measured
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How the encoder is trained. words: of the bag, the most frequent. held_out: share of texts that choose when."""
+
+    words: int = 10_000
+    width: int = 64
+    batch_size: int = 128
+    epochs: int = 30
+    most_steps: int = 1500
+    patience: int = 5
+    held_out: float = 0.1
+    learning_rate: float = 3e-3
+
+
+class BagEncoder(nn.Module):
+    """Bags of words to q(z | d) = N(μ, σ²). places: where in the bag each token id is, `words` for those that are not.
+
+    h₁ = softplus(W₁ counts + b₁), h₂ = softplus(W₂ h₁ + b₂), μ and log σ² linear in h₂.
+    """
+
+    places: Tensor
+
+    def __init__(self, places: Tensor, words: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("places", places)
+        self.bag = nn.Parameter(torch.randn(words + 1, width) * (2 / (words + width)) ** 0.5)
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.second, self.mean, self.log_variance = (nn.Linear(width, width) for _ in range(3))
+
+    def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """h₁ and h₂, `(B, width)` each; padding is no word, whatever its id."""
+        words = len(self.bag) - 1
+        found = self.places[input_ids].masked_fill(attention_mask == 0, words)
+        first = softplus(embedding_bag(found, self.bag, mode="sum", padding_idx=words) + self.bias)
+        return first, softplus(self.second(first))
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """All that a classifier may read, `(3, B, width)`: h₁, h₂ and θ = softmax(μ)."""
+        first, second = self.hidden(input_ids, attention_mask)
+        return torch.stack([first, second, self.mean(second).softmax(-1)])
+
+
+class Vampire(nn.Module):
+    """Texts as word ids to logits: averaged word vectors beside the fixed encoder's states, weighted, and one layer.
+
+    mean, scale: of the encoder's states, `(3, 1, width)`. vectors: `(V, D)`, one for each word id; trained along.
+    """
+
+    location: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, encoder: BagEncoder, mean: Tensor, scale: Tensor, vectors: Tensor, classes: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder.requires_grad_(False)
+        self.register_buffer("location", mean)
+        self.register_buffer("scale", scale)
+        self.weights = nn.Parameter(torch.zeros(len(mean)))
+        self.vectors = nn.Parameter(vectors.clone())
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(vectors.shape[1] + mean.shape[-1], classes)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """`(B, T)` ids, and a mask that is 1 on words and 0 on the padding after them, to logits `(B, C)`."""
+        states = (self.encoder.states(input_ids, attention_mask) - self.location) / self.scale
+        mixed = torch.einsum("s,sbw->bw", self.weights.softmax(0), states)
+        mask = attention_mask.to(self.vectors.dtype)
+        summed = embedding_bag(input_ids, self.vectors, mode="sum", per_sample_weights=mask)
+        average = summed / mask.sum(1, keepdim=True)
+        logits: Tensor = self.output(self.dropout(torch.cat([average, mixed], 1)))
+        return logits
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Tensor], classes: int) -> "Vampire":
+        """The module whose `state_dict` this is."""
+        words, width = state["encoder.bag"].shape
+        encoder = BagEncoder(state["encoder.places"], words - 1, width)
+        module = cls(encoder, state["location"], state["scale"], state["vectors"], classes)
+        module.load_state_dict(state)
+        return module
+
+
+class _Variational(nn.Module):
+    """The encoder with what it is trained by: topics, and the log frequencies of words, which are fixed."""
+
+    background: Tensor
+
+    def __init__(self, encoder: BagEncoder, background: Tensor) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.register_buffer("background", background)
+        width = encoder.bag.shape[1]
+        self.topics = nn.Parameter(torch.randn(width, len(background)) * (2 / (len(background) + width)) ** 0.5)
+        self.norm = nn.BatchNorm1d(len(background))
+        self.norm.weight.requires_grad_(False)  # stays 1
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, kl_weight: float) -> Tensor:
+        """The negative evidence lower bound, a mean over texts. kl_weight: of the second term, as it is annealed."""
+        _, hidden = self.encoder.hidden(input_ids, attention_mask)
+        mean, log_variance = self.encoder.mean(hidden), self.encoder.log_variance(hidden)
+        theta = (mean + (log_variance / 2).exp() * torch.randn_like(mean)).softmax(-1)
+        log_eta = self.norm(torch.addmm(self.background, theta, self.topics)).log_softmax(-1)
+        found = self.encoder.places[input_ids].masked_fill(attention_mask == 0, len(self.background))
+        counted = found < len(self.background)
+        likelihood = (log_eta.gather(1, found * counted) * counted).sum(1)
+        divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(1) / 2
+        loss: Tensor = (kl_weight * divergence - likelihood).mean()
+        return loss
+
+
+def pretrained(
+    texts: Sequence[str],
+    tokens: TokenizedTexts,
+    tokenizer: WordTokenizer,
+    *,
+    settings: Pretraining | None = None,
+    progress: Progress | None = None,
+) -> tuple[BagEncoder, Tensor, Tensor]:
+    """An encoder trained on the texts, or found in the cache; and mean and scale of its states over the texts.
+
+    tokens: of the same texts by `tokenizer`. It draws from a stream of its own: the same texts are the same encoder.
+    """
+    settings = settings or Pretraining()
+    key = content_key(texts, FORMAT, tokenizer.key, int(tokens.lengths.sum()), astuple(settings))
+    file = cache_folder() / "vampire" / f"{key}.safetensors"
+    corpus = WordCounts.of(texts, tokenizer)
+    chosen = np.flatnonzero(corpus.telling())[: settings.words]  # the most frequent come first
+    if not len(chosen):
+        raise DataError(f"none of the {len(tokenizer.words)} words may be in a bag; give more texts")
+    places = torch.full((len(tokenizer),), len(chosen))
+    places[FIRST_WORD + torch.from_numpy(chosen)] = torch.arange(len(chosen))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        encoder = BagEncoder(places, len(chosen), settings.width)
+        try:
+            encoder.load_state_dict(load_file(file))
+        except (OSError, SafetensorError):
+            _train(encoder, tokens, corpus, chosen, settings, progress or silent)
+            with whole_file(file) as aside:
+                save_file(encoder.state_dict(), aside)
+    with torch.no_grad():
+        inputs = [tokens.inputs(rows) for rows in torch.split(torch.arange(len(tokens)), 1024)]
+        states = torch.cat([encoder.states(**batch) for batch in inputs], 1)
+    scale = states.std(1, keepdim=True, correction=0).clamp(min=1e-6)
+    return encoder, states.mean(1, keepdim=True), scale
+
+
+def _train(
+    encoder: BagEncoder,
+    tokens: TokenizedTexts,
+    corpus: WordCounts,
+    chosen: np.ndarray,
+    settings: Pretraining,
+    progress: Progress,
+) -> None:
+    """Train until the topics cohere no better on held-out texts; the encoder is then as it was when they did best."""
+    held_out, rows = np.split(torch.randperm(len(tokens)).numpy(), [round(settings.held_out * len(tokens))])
+    present = (corpus.counts[held_out][:, chosen] > 0).astype(np.float64).tocsc()
+    background = torch.from_numpy(np.log(corpus.totals()[chosen] / corpus.totals()[chosen].sum())).float()
+    model = _Variational(encoder, background)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], settings.learning_rate, fused=True)
+    an_epoch = max(1, len(rows) // settings.batch_size)
+    steps = min(settings.epochs * an_epoch, settings.most_steps)
+    best, best_state, since = -np.inf, copy.deepcopy(encoder.state_dict()), 0
+    with progress("Pre-training VAMPIRE", steps) as tick:
+        for step in range(steps):
+            if step % an_epoch == 0:
+                drawn = torch.from_numpy(rows)[torch.randperm(len(rows))].tensor_split(an_epoch)
+            kl_weight = min(1.0, 2 * step / steps)
+            loss = model(**tokens.inputs(drawn[step % an_epoch]), kl_weight=kl_weight)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            tick()
+            if (step + 1) % an_epoch == 0 or step + 1 == steps:
+                found = coherence(model.topics.detach(), present)
+                since = 0 if found > best else since + 1
+                if found > best:
+                    best, best_state = found, copy.deepcopy(encoder.state_dict())
+                if since == settings.patience:
+                    break
+    encoder.load_state_dict(best_state)
+
+
+def coherence(topics: Tensor, present: "csc_matrix") -> float:
+    """Mean NPMI of the top words of each topic: log(p_ij / p_i p_j) / -log p_ij, 0 for words that never meet.
+
+    topics: `(topics, words)`. present: `(texts, words)`, 1 where a text has a word.
+    """
+    scores = []
+    for top in topics.topk(min(TOP_WORDS, topics.shape[1])).indices.numpy():
+        share = (present[:, top].T @ present[:, top]).toarray() / present.shape[0]
+        i, j = np.triu_indices(len(top), 1)
+        both, apart = share[i, j], share[i, i] * share[j, j]
+        met = (both > 0) & (both < 1)
+        scores.append(np.sum(np.log(both[met] / apart[met]) / -np.log(both[met])) / max(len(both), 1))
+    return float(np.mean(scores))

@@ -1,0 +1,112 @@
+"""Translation there and back through two small models with random weights: kept, seeded, sentence by sentence."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from drift.data.cache import cache_folder
+from drift.errors import FileError
+from drift.models import translation
+from drift.models.translation import PIECE, back_translated
+from tests.runs.small import WORDS, small_encoder
+
+VOCABULARY = ["<pad>", "</s>", "<unk>", *WORDS["money"], *WORDS["sport"]]
+
+
+def small_translator(folder: Path, kind: str) -> str:
+    """A T5 or a Marian model with random weights that writes the words of `WORDS`."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    size: dict[str, Any] = {"vocab_size": len(VOCABULARY), "pad_token_id": 0, "eos_token_id": 1, "d_model": 16}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        if kind == "t5":
+            config = T5Config(**size, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)
+            model = T5ForConditionalGeneration(config)
+        else:
+            one = {f"{side}_{name}": 1 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+            config = MarianConfig(**size, **one, encoder_ffn_dim=16, decoder_ffn_dim=16, decoder_start_token_id=0)
+            model = MarianMTModel(config)
+    model.save_pretrained(folder)
+    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", eos_token="</s>", model_max_length=64
+    ).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("translators")
+    return small_translator(folder / "there", "t5"), small_translator(folder / "back", "marian")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+
+
+TEXTS = ["stock market. profit bank!  shares", "team game", "", "  ", "goal coach league", "stock market"]
+
+
+def test_every_text_comes_back_in_words_of_the_model(models: tuple[str, str]) -> None:
+    found = back_translated(TEXTS, *models, seed=(0,))
+    assert len(found) == len(TEXTS)
+    assert found[2:4] == ["", ""]  # a blank text has no sentence
+    assert {word for text in found for word in text.split()} <= {*VOCABULARY[3:]}
+    assert len(set(found)) > 3
+
+
+def test_a_second_call_is_read_from_the_cache(models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{text} team" for text in TEXTS * (PIECE // 5)]  # more than one piece
+    found = back_translated(texts, *models, seed=(0,))
+    files = sorted((cache_folder() / "translations").iterdir())
+    assert len(files) == -(-len(texts) // PIECE)
+    monkeypatch.delattr(translation, "Translator")
+    assert back_translated(texts, *models, seed=(0,)) == found
+
+
+def test_a_file_cut_short_is_made_again(models: tuple[str, str]) -> None:
+    found = back_translated(TEXTS, *models, seed=(0,))
+    (file,) = (cache_folder() / "translations").iterdir()
+    file.write_bytes(file.read_bytes()[:10])
+    assert back_translated(TEXTS, *models, seed=(0,)) == found
+
+
+def test_a_seed_says_which_words_and_the_generator_is_given_back(models: tuple[str, str]) -> None:
+    before = torch.get_rng_state()
+    one, other = (back_translated(TEXTS, *models, seed=(0, view)) for view in (0, 1))
+    assert one != other
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_at_temperature_zero_the_likeliest_words_come(models: tuple[str, str]) -> None:
+    one, other = (back_translated(TEXTS, *models, temperature=0.0, seed=(0, view)) for view in (0, 1))
+    assert one == other
+
+
+def test_the_bar_counts_texts(models: tuple[str, str]) -> None:
+    ticks: list[None] = []
+    told: list[int] = []
+
+    def progress(title: str, total: int) -> Any:
+        told.append(total)
+        return nullcontext(lambda: ticks.append(None))
+
+    back_translated(TEXTS, *models, progress=progress)
+    assert told == [len(TEXTS)] == [len(ticks)]
+
+
+def test_a_model_that_translates_nothing_is_refused(models: tuple[str, str], tmp_path: Path) -> None:
+    encoder = small_encoder(tmp_path / "encoder")
+    with pytest.raises(FileError, match="cannot be opened as a translation model") as caught:
+        back_translated(TEXTS, models[0], encoder)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FileError, match=r"no config\.json"):
+        back_translated(TEXTS, models[0], str(tmp_path))

@@ -1,0 +1,162 @@
+"""VAMPIRE: the bound against a reference, coherence against counting, and what the classifier reads and trains."""
+
+import math
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csc_matrix
+from torch import Tensor, nn
+
+from drift.data.tokenized import TokenizedTexts, tokenize
+from drift.data.word_tokens import FIRST_WORD, PADDING, WordTokenizer
+from drift.errors import DataError
+from drift.models.text_model import TextModel
+from drift.models.vampire import BagEncoder, Pretraining, Vampire, _Variational, coherence, pretrained
+
+pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
+
+QUICK = Pretraining(width=8, batch_size=32, epochs=30, patience=30, learning_rate=0.02)
+IDS, MASK = torch.tensor([[2, 3, 3, 1], [4, 2, PADDING, PADDING]]), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+
+
+def small_encoder(width: int = 3) -> BagEncoder:
+    """Words 2, 3 and 4 are in the bag; padding and unknown ones are not."""
+    torch.manual_seed(0)
+    return BagEncoder(torch.tensor([3, 3, 0, 1, 2]), 3, width)
+
+
+def small_vampire() -> Vampire:
+    encoder = small_encoder()
+    return Vampire(encoder, torch.randn(3, 1, 3), torch.rand(3, 1, 3) + 0.5, torch.randn(5, 2), 4)
+
+
+def corpus() -> tuple[list[str], TokenizedTexts, WordTokenizer]:
+    """Texts of twelve words, of four topics in turn with forty words each."""
+    drawn = np.random.default_rng(0).integers(0, 40, (400, 12))
+    texts = [" ".join(f"t{row % 4}w{word}" for word in words) for row, words in enumerate(drawn)]
+    tokenizer = WordTokenizer.from_texts(texts)
+    return texts, tokenize(texts, tokenizer, max_length=16), tokenizer
+
+
+def right(settings: Pretraining) -> tuple[float, Tensor]:
+    """How many texts are nearest to the mean state of the first three of their own topic; and all states."""
+    texts, tokens, tokenizer = corpus()
+    encoder, mean, scale = pretrained(texts, tokens, tokenizer, settings=settings)
+    states = ((encoder.states(**tokens.inputs(torch.arange(400))) - mean) / scale).detach()
+    topics = torch.arange(400) % 4
+    together = states.mean(0)
+    centres = torch.stack([together[:12][topics[:12] == topic].mean(0) for topic in range(4)])
+    return (torch.cdist(together[12:], centres).argmin(1) == topics[12:]).double().mean().item(), states
+
+
+def counts() -> Tensor:
+    return torch.tensor([[1.0, 2, 0], [1, 0, 1]])
+
+
+def test_the_encoder_reads_counts_of_the_words_in_the_bag() -> None:
+    encoder = small_encoder()
+    first = nn.functional.softplus(counts() @ encoder.bag[:3] + encoder.bias)
+    second = nn.functional.softplus(encoder.second(first))
+    expected = torch.stack([first, second, torch.softmax(encoder.mean(second), -1)])
+    torch.testing.assert_close(encoder.states(IDS, MASK), expected)
+
+
+def test_the_bound_is_likelihood_and_divergence() -> None:
+    encoder = small_encoder()
+    model = _Variational(encoder, torch.tensor([0.5, 0.3, 0.2]).log()).eval()
+    with torch.no_grad():
+        encoder.log_variance.weight.zero_()
+        encoder.log_variance.bias.fill_(-60.0)  # so that z is its mean
+    _, hidden = encoder.hidden(IDS, MASK)
+    mean = encoder.mean(hidden)
+    logits = torch.softmax(mean, -1) @ model.topics + model.background
+    likelihood = (counts() * torch.log_softmax(logits / math.sqrt(1 + model.norm.eps), -1)).sum(1)
+    prior = torch.distributions.Normal(0.0, 1.0)
+    posterior = torch.distributions.Normal(mean, math.exp(-30))
+    divergence = torch.distributions.kl_divergence(posterior, prior).sum(1)
+    for weight in (0.0, 0.5, 1.0):
+        expected = (weight * divergence - likelihood).mean()
+        torch.testing.assert_close(model(IDS, MASK, weight), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_each_term_of_the_bound_reaches_what_it_should() -> None:
+    model = _Variational(small_encoder(), torch.tensor([0.5, 0.3, 0.2]).log())
+    model(IDS, MASK, 0.0).backward()
+    assert all(p.grad.abs().sum() > 0 for p in (model.topics, model.encoder.bag, model.encoder.mean.weight))
+    alone = torch.autograd.grad(model(IDS, MASK, 1e6), model.encoder.log_variance.bias)[0]
+    assert alone.abs().sum() > 1e3  # of the divergence, by its weight
+    assert not model.background.requires_grad
+
+
+def test_coherence_is_the_mean_npmi_of_top_words() -> None:
+    present = (np.random.default_rng(0).random((40, 12)) < 0.3).astype(float)
+    present[:, 11] = 0  # never met
+    topics = torch.randn(3, 12, generator=torch.Generator().manual_seed(0))
+    expected = []
+    for topic in topics:
+        for i, j in combinations(topic.topk(10).indices.tolist(), 2):
+            both = (present[:, i] * present[:, j]).mean()
+            apart = present[:, i].mean() * present[:, j].mean()
+            expected.append(math.log(both / apart) / -math.log(both) if both else 0.0)
+    assert coherence(topics, csc_matrix(present)) == pytest.approx(np.mean(expected))
+
+
+def test_pretraining_tells_topics_apart_and_is_kept() -> None:
+    untrained, _ = right(replace(QUICK, epochs=0))
+    trained, states = right(QUICK)
+    assert untrained < 0.6
+    assert trained > 0.9
+    torch.testing.assert_close(states.mean(1), torch.zeros(3, 8), atol=1e-4, rtol=0)
+    torch.testing.assert_close(states.std(1, correction=0), torch.ones(3, 8), atol=1e-3, rtol=0)
+    assert torch.equal(right(QUICK)[1], states)
+
+
+def test_pretraining_leaves_the_callers_random_numbers_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    pretrained(*corpus(), settings=QUICK)
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_texts_without_a_word_for_the_bag_are_told() -> None:
+    texts, tokenizer = ["goal goal"] * 5, WordTokenizer(["goal"])
+    with pytest.raises(DataError, match="none of the 1 words may be in a bag"):
+        pretrained(texts, tokenize(texts, tokenizer, max_length=8), tokenizer, settings=QUICK)
+
+
+def test_logits_are_of_averaged_vectors_beside_weighted_states() -> None:
+    module = small_vampire()
+    with torch.no_grad():
+        module.weights.copy_(torch.tensor([0.3, -1.0, 2.0]))
+    states = (module.encoder.states(IDS, MASK) - module.location) / module.scale
+    mixed = sum(weight * state for weight, state in zip(module.weights.softmax(0), states, strict=True))
+    average = torch.stack([module.vectors[[2, 3, 3, 1]].mean(0), module.vectors[[4, 2]].mean(0)])
+    torch.testing.assert_close(module(IDS, MASK), module.output(torch.cat([average, mixed], 1)))
+
+
+def test_all_but_the_encoder_is_trained() -> None:
+    module = small_vampire()
+    module(IDS, MASK)[:, 0].sum().backward()
+    for name, parameter in module.named_parameters():
+        assert (parameter.grad is None) == name.startswith("encoder."), name
+
+
+def test_saved_and_opened_it_predicts_the_same(tmp_path: Path) -> None:
+    tokenizer = WordTokenizer(["goal", "bank", "team"])
+    assert len(tokenizer) == FIRST_WORD + 3
+    model = TextModel(small_vampire(), tokenizer, list("abcd"), "vampire", max_length=8, temperature=0.7)
+    texts = ["", "goal bank", "new words", "team " * 20]
+    model.save(tmp_path / "m")
+    opened = TextModel.load(tmp_path / "m")
+    np.testing.assert_array_equal(opened.predict_proba(texts), model.predict_proba(texts))
+    assert not opened.module.encoder.bag.requires_grad
