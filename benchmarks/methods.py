@@ -14,6 +14,7 @@ import argparse
 import os
 import statistics
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +53,22 @@ def options(cell: str) -> dict[str, Any]:
 
 
 def run(cell: str, method: str) -> dict[str, Any]:
-    chosen, settings = options(cell), {"data": {}}
-    if cell.startswith("agnews"):
-        settings["data"] = {"train_rows": 15000, "dev_rows": 500, "test_rows": 4000}
-    if method == "vampire":  # it is a model of its own
+    chosen = options(cell)
+    rows = {"train_rows": 15000, "dev_rows": 500, "test_rows": 4000} if cell.startswith("agnews") else {}
+    alone = METHODS[method].model is not None  # a model of its own, one seed a run
+    if alone:
         chosen |= {"finetune": None}
-    began = time.monotonic()
-    done = fit(chosen.pop("train"), **chosen, method=method, seeds=SEEDS, settings=settings, quiet=False)
-    assert isinstance(done, Run)
+    train, began = chosen.pop("train"), time.monotonic()
+    runs = [
+        fit(train, **chosen, method=method, seed=seed, seeds=SEEDS, settings={"data": rows}, quiet=False)
+        for seed in range(SEEDS if alone else 1)
+    ]
     measure = "f1" if cell == "wikigold" else "accuracy"
-    found = {
-        part: [trial[measure] for trial in done.metrics[part]["scores"]]
-        for part in ("dev", "test")
-        if part in done.metrics
-    }
-    return {"cell": cell, "method": method, **found, "seconds": round(time.monotonic() - began, 1)}
+    scores: dict[str, list[float]] = {"dev": [], "test": []}
+    for done, part in product(runs, scores):
+        assert isinstance(done, Run)
+        scores[part] += [trial[measure] for trial in done.metrics.get(part, {}).get("scores", ())]
+    return {"cell": cell, "method": method, **scores, "seconds": round(time.monotonic() - began, 1)}
 
 
 def run_all(methods: list[str]) -> None:

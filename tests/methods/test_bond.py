@@ -74,6 +74,16 @@ def test_thresholds_of_that_test_select_all_most_some_and_one() -> None:
     assert kept[0] == 30 > kept[1] > kept[2] > kept[3] == 1
 
 
+def test_a_spared_class_is_not_divided_by_how_common_it_is() -> None:
+    log_p = torch.log_softmax(3 * torch.randn(40, 3, generator=DRAW, dtype=torch.float64), -1)
+    p = log_p.exp().numpy()
+    f = p.sum(0) / p[:, 1:].sum(0).mean()
+    f[0] = 1
+    y = p**2 / f
+    found = SureStrategy(0.5, spared=0).respond(log_p).log_y.exp()
+    assert np.allclose(found.numpy(), y / y.sum(1, keepdims=True))
+
+
 def test_stacked_trials_are_games_of_their_own() -> None:
     alone = [
         Bond(student, BondSettings(threshold=0.5), teacher=copy_of(student), alone=True) for student in students(3)

@@ -12,11 +12,12 @@ from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.runs.config import CONFIGS
 from drift.runs.result import Run
-from tests.runs.small import small_encoder, small_table
+from tests.runs.small import WORDS, small_encoder, small_table
 from tests.runs.small_graphs import small_graph
 from tests.runs.small_tokens import small_sentences, small_word_encoder
 
 TRAINING = {"initial_steps": 4, "steps": 5, "evaluate_every": 2, "trackers": [], "unlabeled_batch_size": 8}
+SETTINGS = {"westclass": {"seed_words": {topic: words[:2] for topic, words in WORDS.items()}}}
 PAIRS = [(method, task) for method, kind in METHODS.items() for task in kind.tasks]
 
 
@@ -30,7 +31,7 @@ def options_of(task: str, method: str, encoders: dict[str, str]) -> dict[str, An
     """Arguments of `drift.fit`: a tiny table of the task, few labels, a dev set."""
     training = {**TRAINING, "batch_size": 8} if task != "nodes" else {**TRAINING, "unlabeled_batch_size": 1000}
     model = {"hidden": 5} if task == "nodes" else {"max_length": 32}
-    settings = {"training": training, "model": model}
+    settings = {"training": training, "model": model, "method": SETTINGS.get(method, {})}
     common = {"task": task, "method": method, "seeds": 2, "settings": settings, "quiet": True, "onnx": False}
     if task == "nodes":
         return {**common, "train": small_graph()}

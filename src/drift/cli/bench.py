@@ -14,7 +14,9 @@ def bench(
         None, min=1, help="How many; 10 of models that train them at once, else 3, if left out."
     ),
     cells: str | None = typer.Option(None, metavar="NAME,NAME", help="Only these, such as agnews-30,imdb-weak."),
-    methods: str | None = typer.Option(None, metavar="NAME,NAME", help="Only these, such as self-training,drift."),
+    methods: str | None = typer.Option(
+        None, metavar="NAME,NAME", help="Only these, such as self-training,drift; or rows by title."
+    ),
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; as many as the cores take, if left out."),
     cluster: str | None = typer.Option(

@@ -38,6 +38,7 @@ def show_run(console: Console, run: "Run") -> None:
         "frozen": "the encoder stayed fixed (--finetune trains all of it)",
         "finetuned": "the whole encoder was trained",
         "textcnn": "TextCNN",
+        "vampire": "VAMPIRE",
         "gcn": "a graph convolutional network",
         "grand": "GRAND",
         "sampled": "a graph convolutional network, neighbours drawn",

@@ -4,11 +4,13 @@
     L = L_sup(θS) + λ mean over {x : max_j ỹ_j ≥ ε} of KL(ỹ ‖ f(x, θS));   every R steps θT <- θS
 
 The teacher does not move between refreshes. In the original work ε is 0.9 and R is 450 steps of 16 sentences on
-CoNLL-03, 700 on Wikigold. With `reinitialize`, which its published runs leave off, θS goes back with each new teacher to
-the weights it had before any training: they are copied when the method is made, and saved with it. It goes back just
+CoNLL-03, 700 on Wikigold. With `reinitialize`, which its published runs leave off, θS goes back with each new teacher
+to the weights it had before any training: they are copied when the method is made, and saved with it. It goes back just
 before the next step, so that a look at dev and the end of a run see the trained student.
 
 Differs from paper: f_j is summed over the batch, as in the published code; the equation there sums over all rows.
+Differs from paper: with `spared`, f is 1 for one class and, for the others, counted in units of their mean. Words of no
+entity are most of all; divided by how many they are, too many words become entities.
 Differs from paper: a batch without a row that sure has its surest row; it would teach nothing.
 Differs from paper: the published code takes the divergence to logits that are not normalised; here they are.
 Differs from paper: labelled rows, where there are gold ones, keep their supervised term.
@@ -18,10 +20,12 @@ forgets the old direction in some ten steps. Its memory of how long gradients we
 shorter, steps are longer meanwhile, by Adam's own bound up to 7.3 times the learning rate.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -41,6 +45,7 @@ class BondSettings(Settings):
 
     teacher_every: int = Field(100, ge=1, description="Steps after which the student becomes the teacher, R.")
     threshold: float = Field(0.9, ge=0, lt=1, description="Pseudo-labels must be this sure to count, ε.")
+    spared: int | None = Field(None, ge=0, description="A class to leave out of f; for words, 0 is the tag O.")
     reinitialize: bool = Field(False, description="Train the student anew, from before the start, for each teacher.")
     unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term, λ.")
     own_loss: bool = Field(False, description="Keep the model's own term beside it, such as GRAND's consistency.")
@@ -55,16 +60,22 @@ class Selected(Response):
 
 @dataclass(frozen=True)
 class SureStrategy(Strategy):
-    """Squared labels over class frequencies, and only those above the threshold."""
+    """Squared labels over class frequencies, and only those above the threshold. See `BondSettings`."""
 
     threshold: float
+    spared: int | None = None
 
     @property
     def differentiable(self) -> bool:
         return False
 
     def respond(self, log_p: Tensor) -> Selected:
-        log_y = log_softmax(2 * log_p - log_class_mass(log_p))
+        log_f = log_class_mass(log_p)  # (..., 1, C)
+        if self.spared is not None:
+            others = torch.arange(log_f.shape[-1], device=log_f.device) != self.spared
+            mean = log_f[..., others].logsumexp(-1, keepdim=True) - math.log(log_f.shape[-1] - 1)
+            log_f = torch.where(others, log_f - mean, 0.0)
+        log_y = log_softmax(2 * log_p - log_f)
         sure = log_y.exp().amax(-1)
         omega = (sure >= sure.amax(-1, keepdim=True).clamp(max=self.threshold)).to(log_p)
         return Selected(log_y, omega, omega.mean(-1, keepdim=True).expand_as(omega))
@@ -86,7 +97,7 @@ class Bond(Played):
     def __init__(self, student: nn.Module, settings: BondSettings, **options: Any) -> None:
         game = Game(
             student,
-            strategy=SureStrategy(settings.threshold),
+            strategy=SureStrategy(settings.threshold, settings.spared),
             unlabeled_weight=settings.unlabeled_weight,
             coupling="detached",
             one_call=getattr(student, "one_call", False),

@@ -58,7 +58,7 @@ class MeanTeacher(Played):
     summary = "agreement with a moving-average teacher, each under dropout of its own"
     settings_type = MeanTeacherSettings
     arithmetic = 7 / 3
-    needs_dropout = True
+    head_dropout = 0.5
 
     def __init__(self, student: nn.Module, settings: MeanTeacherSettings, **options: Any) -> None:
         game = Game(

@@ -32,7 +32,7 @@ class Method(ABC):
     arithmetic: ClassVar[float]  # see `drift methods`: what a step costs, in supervised steps
     goes_on: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
     has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
-    needs_dropout: ClassVar[bool] = False  # whether it learns from how a model's answers vary with dropout
+    head_dropout: ClassVar[float] = 0.0  # before a head on fixed vectors, which has none of its own, if it needs some
     model: ClassVar[str | None] = None  # the one model it is made for, by the name users call it
     on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
     refresh_every: int | None = None  # steps between looks at all unlabelled rows, if it takes any

@@ -95,7 +95,7 @@ class UAST(Played):
     settings_type = UASTSettings
     tasks = ("text", "tokens")
     arithmetic = 2  # of a step; a look costs a third of one a row and pass
-    needs_dropout = True
+    head_dropout = 0.1
 
     def __init__(self, student: nn.Module, settings: UASTSettings, **options: Any) -> None:
         strategy = SoftStrategy(settings.tau, class_mass=False, reweight=False)  # rows are balanced and weighed already
@@ -166,7 +166,7 @@ class UAST(Played):
         groups = labels if settings.by_class else torch.zeros_like(labels)
         if counts is not None:
             owners = torch.arange(len(counts)).repeat_interleave(counts)
-            bald = torch.zeros(len(counts)).index_add(0, owners, bald) / counts
+            bald = bald.new_zeros(len(counts)).index_add(0, owners, bald) / counts
             groups = torch.zeros_like(counts)
         easy = settings.prefer == "easy"
         # Gumbel noise on log-weights: the largest are a draw without replacement.

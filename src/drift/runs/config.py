@@ -107,14 +107,14 @@ class EncoderSettings(Settings):
 class TextModelSettings(EncoderSettings):
     """The model of texts."""
 
-    name: str = Field("default", description="An encoder by name or folder, default, or textcnn.")
+    name: str = Field("default", description="An encoder by name or folder, default, textcnn or vampire.")
     pool: Literal["mean", "cls", "layers"] = Field(
         "mean", description="What stands for a text where the encoder is fixed."
     )
     vectors: str | None = Field(None, description="Word vectors of textcnn: fastText or GloVe text, word2vec, or npy.")
     windows: tuple[Annotated[int, Field(ge=1)], ...] = Field((2, 3, 4, 5), min_length=1, description="Of textcnn.")
     maps: int = Field(500, ge=1, description="Of textcnn, a window.")
-    min_count: int = Field(2, ge=1, description="Of textcnn: rarer words are unknown.")
+    min_count: int = Field(2, ge=1, description="Of textcnn and vampire: rarer words are unknown.")
     train_vectors: bool = Field(True, description="Of textcnn.")
 
 
@@ -189,8 +189,6 @@ class NodeConfig(RunConfig):
     model: NodeModelSettings = NodeModelSettings()
 
 
-HEAD_DROPOUT = 0.1  # as transformers have it
-
 CONFIGS: dict[str, type[RunConfig]] = {"text": TextConfig, "tokens": TokenConfig, "nodes": NodeConfig}
 
 
@@ -235,8 +233,8 @@ def resolve(
             raise ConfigError(
                 f"{name} is for {' and '.join(METHODS[name].tasks)}, not for --task {task}; drift methods lists all"
             )
-        if kind == "frozen" and METHODS[name].needs_dropout:  # a head on fixed vectors has none of its own
-            merged = merge({"model": {"dropout": HEAD_DROPOUT}}, merged)
+        if kind == "frozen" and METHODS[name].head_dropout:
+            merged = merge({"model": {"dropout": METHODS[name].head_dropout}}, merged)
         known = {*METHODS[name].settings_type.model_fields, "name"}
         given = _given_to(name, layers)
         merged["method"] = {key: value for key, value in merged["method"].items() if key in known | given}

@@ -13,6 +13,7 @@ KINDS = {
     "frozen": "a head on a fixed encoder",
     "finetuned": "an encoder that was trained whole",
     "textcnn": "a TextCNN",
+    "vampire": "a linear classifier on word vectors and the states of VAMPIRE",
     "gcn": "a graph convolutional network",
     "sampled": "a graph convolutional network, trained on drawn neighbours",
     "grand": "GRAND, a graph random neural network",

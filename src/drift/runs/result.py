@@ -63,8 +63,9 @@ class Run:
 
     def _export(self, file: Path) -> None:
         """Write the ONNX file; where that cannot be, a note says so, for the model is trained and worth keeping."""
-        if self.model.kind == "textcnn":
-            self.notes.append("no model.onnx: TextCNN reads words by a list of its own, which ONNX does not hold")
+        if self.model.kind in ("textcnn", "vampire"):
+            name = "TextCNN" if self.model.kind == "textcnn" else "VAMPIRE"
+            self.notes.append(f"no model.onnx: {name} reads words by a list of its own, which ONNX does not hold")
             return
         if not isinstance(self.model, TextModel):  # a tagger's folder is in Hugging Face form, which others export
             return

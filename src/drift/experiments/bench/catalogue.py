@@ -189,10 +189,11 @@ def find_exhibit(name: str) -> Exhibit:
 
 
 def part_of(exhibit: Exhibit, cells: Sequence[str] | None = None, methods: Sequence[str] | None = None) -> Exhibit:
-    """The same with some of its cells and methods; None are all."""
+    """The same with some of its cells, and of its rows by method or title; None are all."""
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
-    kept_methods = _chosen(methods, list(dict.fromkeys(row.method for row in exhibit.rows)), "method", exhibit)
-    rows = [row for row in exhibit.rows if row.method in kept_methods]
+    known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
+    kept = _chosen(methods, known, "method", exhibit)
+    rows = [row for row in exhibit.rows if row.method in kept or row.title in kept]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
     return replace(exhibit, cells=kept_cells, rows=rows, baseline=baseline)
 
