@@ -26,11 +26,14 @@ class Plan:
     looks: int
     seconds_a_look: float
     memory: float  # gigabytes
+    refreshes: int = 0  # of what the method knows of all unlabelled rows
+    seconds_a_refresh: float = 0.0
 
     @property
     def seconds(self) -> float:
         first, second = self.seconds_a_step
-        return self.initial_steps * first + self.steps * second + self.looks * self.seconds_a_look
+        looking = self.looks * self.seconds_a_look + self.refreshes * self.seconds_a_refresh
+        return self.initial_steps * first + self.steps * second + looking
 
     def lines(self) -> list[str]:
         first, second = self.seconds_a_step
@@ -40,6 +43,11 @@ class Plan:
             f"{self.looks} looks at dev, {self.seconds_a_look:.3g} s each"
             if self.looks
             else "no dev set: no looks at it",
+            *(
+                [f"{self.refreshes} looks at all unlabelled rows, {self.seconds_a_refresh:.3g} s each"]
+                if self.refreshes
+                else []
+            ),
             f"about {_spoken(self.seconds)} in all, and {self.memory:.1f} GB of memory at the peak so far",
             f"label budget: {self.budget}",
         ]
@@ -47,10 +55,17 @@ class Plan:
 
 def make_plan(trainer: Trainer) -> Plan:
     """Take a few steps of both phases and a look at dev; the trainer is of no use afterwards."""
-    seconds = []
+    seconds, a_refresh = [], 0.0
+    every = trainer.method.refresh_every
+    refreshes = -(-trainer.lengths[1] // every) if every else 0
     with seeded(trainer.settings.seed):
         for at, length in enumerate(trainer.lengths):
-            seconds.append(_timed(trainer, at) if length else 0.0)
+            trainer.enter(at)
+            if at and refreshes:
+                began = time.perf_counter()
+                trainer.refresh()
+                a_refresh = time.perf_counter() - began
+            seconds.append(_timed(trainer) if length else 0.0)
         looks, a_look = 0, 0.0
         if trainer.data.dev is not None:
             looks = sum(-(-length // trainer.settings.evaluate_every) for length in trainer.lengths) + 1
@@ -58,12 +73,21 @@ def make_plan(trainer: Trainer) -> Plan:
             evaluate(trainer.method, trainer.data.dev, trainer.score, trainer.machine, trials=trainer.trials)
             a_look = time.perf_counter() - began
     initial_steps, steps = trainer.lengths
-    return Plan(initial_steps, steps, trainer.data.budget, (seconds[0], seconds[1]), looks, a_look, _peak(trainer))
+    return Plan(
+        initial_steps,
+        steps,
+        trainer.data.budget,
+        (seconds[0], seconds[1]),
+        looks,
+        a_look,
+        _peak(trainer),
+        refreshes,
+        a_refresh,
+    )
 
 
-def _timed(trainer: Trainer, at: int) -> float:
-    """Seconds a step of one phase, the median of a few."""
-    trainer.enter(at)
+def _timed(trainer: Trainer) -> float:
+    """Seconds a step of the phase that was entered, the median of a few."""
     phase = trainer.phase()
     times = []
     for step in range(1 + TIMED):

@@ -176,13 +176,13 @@ class Trainer(Watch):
         if self.at and not self.step:
             self._look()  # at θinit: it may be what is best
             self.start_scores = self.selection.best_scores if self.data.dev else None
-            self._refresh()
+            self.refresh()
         title = ("Finding the start", self.method.name)[self.at]
         with progress(title, self.lengths[self.at], done=self.step, shown=not self.quiet) as self.tick:
             self.phase().run(steps, self)
         self.selection.restore()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Let the method look at all unlabelled rows, and choose some to go on with."""
         if self.method.refresh_every is not None and self.data.unlabeled is not None:
             self.draw_from(self.method.refresh(AllUnlabeled(self.data.unlabeled, self.machine)))
@@ -222,7 +222,7 @@ class Trainer(Watch):
         elif self.at and step in self.settings.predictions_at:
             self._write_predictions()
         if self.at and self.method.refresh_every is not None and step % self.method.refresh_every == 0 and not last:
-            self._refresh()
+            self.refresh()
         self.tick(self._beside())
         (interrupted,) = self.machine.any(self.interrupt.asked)
         if step % self.settings.checkpoint_every == 0 or last or interrupted or self.selection.exhausted:
