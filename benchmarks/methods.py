@@ -142,9 +142,9 @@ def write_table() -> None:
         rows.append(f"| {cell} | {method} | {mean_and_spread(line['test'])} | {told} | {line['seconds']} |")
     rows += [
         "",
-        "Below the start there are two. WeSTClass begins from texts of its own, made of ten words a class; the labels of",
-        "the rules are worth more than those words. VAMPIRE is a model of bags of words, without an encoder. On Wikigold",
-        "a head on fixed vectors is about as good after its start as it gets: no method leaves its spread.",
+        "Below the start there are two. WeSTClass begins from texts of its own, made of ten words a class; the labels",
+        "of the rules are worth more than those words. VAMPIRE is a model of bags of words, without an encoder. On",
+        "Wikigold a head on fixed vectors is about as good after its start as it gets: no method leaves its spread.",
         "",
         "What a step costs, in supervised steps on as many labelled rows as there are unlabelled: the arithmetic that",
         "the method cannot do without, and what was measured (`python benchmarks/methods.py speed`): the median, and",
