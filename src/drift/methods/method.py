@@ -95,9 +95,9 @@ class Method(ABC):
         By default a loss is a mean over rows, and micro-batches are of one size: the mean of their losses is exact.
         """
         losses = []
-        for batch in batches:
+        for number, batch in enumerate(batches, 1):
             loss = self.loss(batch) / len(batches)
-            (backward or torch.autograd.backward)(loss)
+            self.backward(loss, backward=backward, merge=number == len(batches))
             losses.append(loss.detach())
         return torch.stack(losses).sum()
 

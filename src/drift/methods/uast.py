@@ -36,7 +36,7 @@ from drift.core.losses import kl_divergence, supervised_loss
 from drift.core.strategy import SoftStrategy
 from drift.core.teacher import undisturbed_buffers
 from drift.methods.materials import Pool
-from drift.methods.method import Backward
+from drift.methods.method import Backward, Method
 from drift.methods.self_training import Played
 from drift.settings import Settings
 from drift.tasks.examples import Batch
@@ -180,12 +180,7 @@ class UAST(Played):
         return torch.rand(shape, generator=self._generator, dtype=torch.float64).clamp(min=1e-300)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
-        losses = []
-        for place, batch in enumerate(batches, 1):
-            loss = self.loss(batch) / len(batches)
-            self.backward(loss, backward=backward, merge=place == len(batches))
-            losses.append(loss.detach())
-        return torch.stack(losses).sum()
+        return Method.accumulate(self, batches, backward=backward)  # a mean over rows: the game's masses are not in it
 
     def diagnostics(self) -> dict[str, Any]:
         if self._last is None:

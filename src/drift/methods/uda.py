@@ -41,7 +41,7 @@ from drift.data.augmentation import AugmentationSettings
 from drift.errors import ConfigError
 from drift.methods.augmented import augmented
 from drift.methods.materials import Materials, Texts
-from drift.methods.method import Backward
+from drift.methods.method import Backward, Method
 from drift.methods.self_training import Played
 from drift.tasks.examples import Batch
 
@@ -157,9 +157,4 @@ class UDA(Played):
                 f"annealing={self.settings.annealing} is a mean over rows that only a whole batch knows;"
                 " set training.exact_accumulation=false, or annealing=none"
             )
-        losses = []
-        for number, batch in enumerate(batches, 1):
-            loss = self.loss(batch) / len(batches)
-            self.backward(loss, backward=backward, merge=number == len(batches))
-            losses.append(loss.detach())
-        return torch.stack(losses).sum()
+        return Method.accumulate(self, batches, backward=backward)  # a mean over rows: the game's masses are not in it

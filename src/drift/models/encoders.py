@@ -137,7 +137,7 @@ def _load(
         import transformers
     here = Path(path).is_dir() or not _hub_answers()  # a model that was had before opens without the hub
     try:
-        with quietly(), without_bars(transformers), _seeded(seed):
+        with quietly(), without_bars(transformers), drawing_from(seed):
             config = transformers.AutoConfig.from_pretrained(path, local_files_only=here, **settings)
             tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=here)
             if layers is not None:
@@ -224,8 +224,8 @@ def without_bars(transformers: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """transformers draws new weights from torch's global generator: lend it, and give it back as it was."""
+def drawing_from(seed: int) -> Iterator[None]:
+    """transformers draws from torch's global generator: lend it, and give it back as it was."""
     before = random_state()
     torch.manual_seed(seed)
     try:

@@ -2,22 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from drift.core.randomness import random_state, set_random_state
 from drift.data.cache import cache_folder, content_key
 from drift.data.files import whole_file
 from drift.data.packages import needed_for
 from drift.data.tokenized import Progress, silent
 from drift.errors import FileError
 from drift.models.embedding import fingerprint, like_batches
-from drift.models.encoders import encoder_path, quietly, without_bars
+from drift.models.encoders import drawing_from, encoder_path, quietly, without_bars
 
 FORMAT = "translations/1"  # to be raised when the same texts, models and seed give other texts
 PIECE = 64  # texts in one file: all that a crash can lose
@@ -44,14 +42,14 @@ def back_translated(
     keys = [content_key(texts[start : start + PIECE], *settings) for start in starts]
     files = [cache_folder() / "translations" / f"{key}.json" for key in keys]
     cached = [_read(file) for file in files]
-    with _drawing(0):  # from_pretrained draws weights before it reads them
+    with drawing_from(0):  # from_pretrained draws weights before it reads them
         models = [Translator(there), Translator(back)] if None in cached else []
     found: list[str] = []
     with (progress or silent)("Translating texts", len(texts)) as tick:
         for start, key, file, piece in zip(starts, keys, files, cached, strict=True):
             if piece is None:
                 # By content: a piece that was lost is made again as it was.
-                with _drawing(int(key[:12], 16)):
+                with drawing_from(int(key[:12], 16)):
                     piece = _through(models, texts[start : start + PIECE], temperature)
                 _write(file, piece)
             found += piece
@@ -114,17 +112,6 @@ def _through(models: Sequence[Translator], texts: Sequence[str], temperature: fl
         sentences = model(sentences, temperature)
     rest = iter(sentences)
     return [" ".join(next(rest) for _ in own) for own in split]
-
-
-@contextmanager
-def _drawing(seed: int) -> Iterator[None]:
-    """transformers draws from torch's global generator: lend it, and give it back as it was."""
-    before = random_state()
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        set_random_state(before)
 
 
 def _read(file: Path) -> list[str] | None:
