@@ -10,8 +10,9 @@ from torch import Tensor
 
 from drift.errors import ConfigError
 from drift.methods.graph_branch import from_first_layer, neighbours_mean
-from drift.methods.graphmix import GraphMix, GraphMixSettings, ramp
+from drift.methods.graphmix import GraphMix, GraphMixSettings
 from drift.methods.graphvat import GraphVAT, GraphVATSettings, _cross_entropy
+from drift.methods.schedules import ramp
 from drift.models.gcn import GCN
 from drift.models.grand import Grand
 from drift.tasks.examples import Batch

@@ -13,7 +13,6 @@ alternates between them at random.
 Differs from paper: with the first layer linear, mixing inputs is mixing X W₁: features stay sparse.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from drift.core.softmax import log_softmax
 from drift.methods.graph_branch import convolutional
 from drift.methods.method import Method
+from drift.methods.schedules import ramp
 from drift.models.gcn import GCN
 from drift.models.propagation import rows_of
 from drift.settings import Settings
@@ -107,11 +107,6 @@ class GraphMix(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.steps = int(state["steps"])
-
-
-def ramp(step: int, length: int) -> float:
-    """exp(-5 (1 - t)²), t = step / length up to 1."""
-    return math.exp(-5 * (1 - min(1.0, step / length)) ** 2) if length else 1.0
 
 
 def _draws(network: GCN, beta: float, nodes: int) -> tuple[Tensor, Tensor, Tensor]:

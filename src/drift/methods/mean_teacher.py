@@ -12,7 +12,6 @@ Differs from paper: labelled rows have no consistency term, as in the paper's ru
 Differs from paper: R is 100 steps, and α is 0.9, then 0.99, as there are hundreds of steps here and not 150,000.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from torch import Tensor, nn
 from drift.core import Game
 from drift.core.strategy import Response, Strategy
 from drift.methods.method import Backward
+from drift.methods.schedules import ramp
 from drift.methods.self_training import Played
 from drift.settings import Settings
 from drift.tasks.examples import Batch
@@ -75,8 +75,7 @@ class MeanTeacher(Played):
     @property
     def ramp(self) -> float:
         """The share of its full weight that consistency has now: exp(-5 (1 - t/R)²)."""
-        left = max(0, self.settings.ramp_steps - self.game.steps) / max(1, self.settings.ramp_steps)
-        return math.exp(-5.0 * left**2)
+        return ramp(self.game.steps, self.settings.ramp_steps)
 
     def loss(self, batch: Batch) -> Tensor:
         self.game.unlabeled_weight = self.settings.consistency_weight * self.ramp
