@@ -17,6 +17,7 @@ from drift import Game
 from drift.core import objective
 from drift.core.processes import Rows, gather_rows, world_size
 from drift.models.mlp import mlp
+from drift.training.machine import leave
 
 STEPS, ROWS, LABELED = 20, 24, 8
 LEARNING_RATE = {("mlp", "sgd"): 0.3, ("mlp", "adam"): 0.01, ("encoder", "sgd"): 0.03}
@@ -136,4 +137,5 @@ if __name__ == "__main__":
     result = {f"{name}/{key}": tensor for name, case in CASES.items() for key, tensor in train(case).items()}
     if dist.get_rank() == 0:
         save_file(result, Path(sys.argv[1]))
-    dist.destroy_process_group()
+    dist.barrier()
+    leave()

@@ -19,7 +19,7 @@ from torch import Tensor
 from drift.errors import Interrupted, StateError
 from drift.tasks.examples import Labeled, Unlabeled, Vectors
 from drift.training.data import TrainingData
-from drift.training.machine import Alone, Machine
+from drift.training.machine import Alone, Machine, leave
 from drift.training.trainer import Trainer
 from tests.training.runs import clouds, small_run, small_student, stopped_after
 
@@ -113,4 +113,5 @@ if __name__ == "__main__":
         result |= {f"{case}/{name}": value for name, value in found.items()}
     if machine.process == 0:
         save_file({name: value.contiguous() for name, value in result.items()}, out / "result.safetensors")
-    dist.destroy_process_group()
+    dist.barrier()
+    leave()

@@ -21,7 +21,10 @@ from tests.training.spread_training import CASES, RESUMED, STOPS, train, trainer
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 ACCELERATE = ["-m", "accelerate.commands.accelerate_cli", "launch"]
-TWO = ["--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+TWO = [
+    *("--num_processes", "2", "--num_machines", "1", "--main_process_port", "0"),
+    *("--mixed_precision", "no", "--dynamo_backend", "no"),
+]
 EXPECTED = {"exact": "even", "unbalanced-pieces": "unbalanced"}  # pieces must equal the whole, else a case itself
 SPREAD = [case for case in CASES if case not in EXPECTED.values()]
 LAUNCHED = {

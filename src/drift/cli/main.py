@@ -1,5 +1,6 @@
 """The `drift` command: one verb a file, each imported when it is called."""
 
+import os
 import sys
 
 import typer
@@ -57,3 +58,9 @@ def run() -> None:
     except DriftError as error:
         print(f"drift: {error}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as end:  # typer's, when all went well too
+        if end.code in (None, 0) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from drift.training.machine import leave
+
+            leave()
+        raise

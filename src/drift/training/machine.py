@@ -1,10 +1,11 @@
 """Where a run computes: device, precision and processes, through accelerate; or this process alone, without it."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -167,6 +168,16 @@ class Machine(Alone):
     def end_tracking(self) -> None:
         for tracker in self.accelerator.trackers:  # accelerate's end_training would end the process group too
             tracker.finish()
+
+
+def leave() -> NoReturn:
+    """End this process of several, at once: torch's threads may hold tensors while Python is taken down, and abort it.
+
+    https://github.com/pytorch/pytorch/pull/179291 has the cause; destroying the process group first does not help.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _shard(module: nn.Module) -> nn.Module:
