@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from drift.report.figures import Panel, decision_regions, learning_curves, save
+from drift.report.figures import Panel, decision_regions, learning_curves, save, training_curves
 
 
 def curves() -> Figure:
@@ -69,6 +69,16 @@ def test_curves_show_mean_and_deviation_in_percent() -> None:
     assert sorted(right.collections[0].get_offsets()[:, 1]) == pytest.approx([80, 90])
     assert left.get_xlabel() == "step"
     assert "2 trials" in right.get_title()
+
+
+def test_a_run_of_several_seeds_has_a_band_and_one_of_one_seed_has_none() -> None:
+    looks = [{"phase": "game", "step": 10 * k, "dev": {"accuracy": 0.6}} for k in (1, 2)]
+    bands = [{**entry, "dev_by_seed": {"accuracy": [0.5, 0.7]}} for entry in looks]
+    _, with_band = training_curves(bands).axes
+    edges = with_band.collections[0].get_paths()[0].vertices[:, 1]
+    deviation = 100 * np.std([0.5, 0.7], ddof=1)
+    assert (edges.min(), edges.max()) == pytest.approx((60 - deviation, 60 + deviation))
+    assert not training_curves(looks).axes[1].collections
 
 
 def test_the_difference_is_taken_trial_by_trial() -> None:

@@ -115,6 +115,26 @@ def test_stacked_predictions_are_of_all_rows_for_every_trial(tmp_path: Path) -> 
         assert np.allclose(written["probabilities"], direct.numpy(), atol=1e-6)
 
 
+def test_a_look_at_dev_is_told_as_a_mean_and_of_every_seed(tmp_path: Path) -> None:
+    data = small_data()
+    stacked = TrainingData(
+        Labeled(data.labeled.examples, data.labeled.rows.expand(2, -1), data.labeled.labels.expand(2, -1)),
+        Unlabeled(data.labeled.examples, data.unlabeled.rows.expand(2, -1)),
+        data.dev,
+    )
+    student = Stacked([small_student(seed=seed) for seed in (0, 1)])
+    outcome = small_run(tmp_path / "run", student=student, data=stacked, seeds=(0, 1)).run()
+    looks = [entry for entry in outcome.entries if "dev" in entry]
+    assert looks
+    assert outcome.best is not None
+    for entry in looks:
+        assert len(entry["dev_by_seed"]["accuracy"]) == 2
+        assert entry["dev"]["accuracy"] == pytest.approx(np.mean(entry["dev_by_seed"]["accuracy"]))
+    game = [entry["dev_by_seed"]["accuracy"] for entry in looks if entry["phase"] == "game"]
+    last_start = [entry["dev_by_seed"]["accuracy"] for entry in looks if entry["phase"] == "start"]
+    assert [each["accuracy"] for each in outcome.best] == np.max(game + last_start, axis=0).tolist()
+
+
 def test_beside_the_bar_stands_the_loss_and_the_dev_score_once_there_is_one() -> None:
     class Told(Trainer):
         said: list[str] = []  # noqa: RUF012

@@ -122,7 +122,8 @@ def decision_regions(
 def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accuracy", name: str = "accuracy") -> Figure:
     """Loss and the mean score on dev over a run, the start and the game after it.
 
-    entries: of its trace. score: which of its scores; name: what to call it.
+    entries: of its trace. score: which of its scores; name: what to call it. Where a run has several seeds, a band of
+    one standard deviation over them.
     """
     start = max((entry["step"] for entry in entries if entry["phase"] == "start"), default=0)
     with _style():
@@ -135,8 +136,11 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
             for axis, points in zip(axes, (losses, scores), strict=True):
                 if points:
                     axis.plot(*zip(*points, strict=True), "o-", color=colour, label=phase, markersize=3)
+            looks = [(first + entry["step"], entry["dev_by_seed"][score]) for entry in here if "dev_by_seed" in entry]
+            band(axes[1], looks, colour)
         axes[0].set(xlabel="step", ylabel="loss", title="Loss: each phase has its own")
-        axes[1].set(xlabel="step", ylabel=f"{name} (%)", title="Dev, mean over seeds")
+        spread = " ± standard deviation" if axes[1].collections else ""
+        axes[1].set(xlabel="step", ylabel=f"{name} (%)", title=f"Dev, mean{spread} over seeds")
         _log_if_positive(axes[0])
         for axis in axes:
             if axis.lines:
@@ -144,6 +148,15 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
             else:
                 axis.text(0.5, 0.5, "not measured", ha="center", transform=axis.transAxes)
         return figure
+
+
+def band(axes: Axes, looks: Sequence[tuple[int, Sequence[float]]], colour: str) -> None:
+    """One standard deviation over seeds to either side of the mean. looks: steps, and shares by seed there."""
+    if looks and len(looks[0][1]) > 1:
+        scores = 100 * np.array([shares for _, shares in looks])
+        mean, spread = scores.mean(1), scores.std(1, ddof=1)
+        steps = [step for step, _ in looks]
+        axes.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
 
 
 def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:

@@ -240,7 +240,8 @@ class Trainer(Watch):
         scores = evaluate(self.method, self.data.dev, self.score, self.machine, trials=self.trials)
         self.selection.look(self.step, scores)
         mean = {name: sum(trial[name] for trial in scores) / len(scores) for name in scores[0]}
-        self.trace.write({"phase": PHASES[self.at], "step": self.step, "dev": mean})
+        own = {"dev_by_seed": {name: [trial[name] for trial in scores] for name in mean}} if self.trials else {}
+        self.trace.write({"phase": PHASES[self.at], "step": self.step, "dev": mean, **own})
         self.machine.log({f"{PHASES[self.at]}/dev_{name}": value for name, value in mean.items()}, self.taken)
 
     def _pseudo_label_accuracy(self) -> dict[str, float]:
