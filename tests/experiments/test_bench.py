@@ -38,6 +38,14 @@ def result(*scores: float, seconds: float = 60.0) -> Result:
     return Result(dict(enumerate(scores)), {"train": 120, "dev": 500, "total": 620}, seconds)
 
 
+def test_some_kinds_of_model_can_be_chosen() -> None:
+    every, frozen = jobs("weak"), jobs("weak", models=["frozen"])
+    assert {job.group for job in every} == {"frozen", "finetuned"}
+    assert [job.title for job in frozen] == [job.title for job in every if job.group == "frozen"]
+    with pytest.raises(ConfigError, match="'frosen' is not a kind of model of weak; did you mean 'frozen'"):
+        jobs("weak", models=["frosen"])
+
+
 # The paper's numbers.
 
 

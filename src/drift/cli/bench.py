@@ -17,6 +17,9 @@ def bench(
     methods: str | None = typer.Option(
         None, metavar="NAME,NAME", help="Only these, such as self-training,drift; or rows by title."
     ),
+    models: str | None = typer.Option(
+        None, metavar="KIND,KIND", help="Only these kinds of model, such as frozen, of tables that have several."
+    ),
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; as many as the cores take, if left out."),
     cluster: str | None = typer.Option(
@@ -63,6 +66,7 @@ def bench(
         seeds=seeds,
         cells=_names(cells),
         methods=_names(methods),
+        models=_names(models),
         jobs=jobs,
         cluster=cluster,
         dry_run=dry_run,

@@ -38,6 +38,7 @@ def bench(
     seeds: int | None = None,
     cells: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
     dry_run: bool = False,
@@ -46,13 +47,14 @@ def bench(
     """Make a table or figure of the paper: run what is not finished yet, then write down what there is.
 
     name: of the exhibit, or its place, such as `table1`. out: a folder for runs, tables and figures. seeds: ten for
-    models that train them at once, else three, if left out. cells, methods: only these. jobs: runs at once on this
-    machine. cluster: the address of a Dask scheduler, or "ray". dry_run: only list what would be run.
+    models that train them at once, else three, if left out. cells, methods, models: only these; models are frozen,
+    finetuned and so on. jobs: runs at once on this machine. cluster: the address of a Dask scheduler, or "ray".
+    dry_run: only list what would be run.
     """
     exhibit, folder = find_exhibit(name), Path(out)
     if not exhibit.cells:
-        return _moons(folder, dry_run=dry_run, quiet=quiet, chosen=bool(cells or methods or seeds))
-    exhibit = part_of(exhibit, cells, methods)
+        return _moons(folder, dry_run=dry_run, quiet=quiet, chosen=bool(cells or methods or models or seeds))
+    exhibit = part_of(exhibit, cells, methods, models)
     every = jobs_of(exhibit, profile, seeds)
     if dry_run:
         results = _results(folder, every)
@@ -97,7 +99,7 @@ def _results(folder: Path, jobs: Sequence[Job]) -> Results:
 def _moons(folder: Path, *, dry_run: bool, quiet: bool, chosen: bool) -> Bench:
     """Figures 1 and 2 are all of `drift demo moons`: a hundred trials in one go."""
     if chosen:
-        raise ConfigError("moons is one comparison of a hundred trials; leave out --cells, --methods and --seeds")
+        raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
     if dry_run:
         return Bench(lines=["moons: 100 trials of both methods at once, about a minute"])
     shown = moons(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from drift.errors import ConfigError
@@ -188,14 +189,23 @@ def find_exhibit(name: str) -> Exhibit:
     raise ConfigError(f"there is no table or figure {name!r}{nearest(name, EXHIBITS)}")
 
 
-def part_of(exhibit: Exhibit, cells: Sequence[str] | None = None, methods: Sequence[str] | None = None) -> Exhibit:
-    """The same with some of its cells, and of its rows by method or title; None are all."""
+def part_of(
+    exhibit: Exhibit,
+    cells: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> Exhibit:
+    """The same with some of its cells, of its rows by method or title, and of its kinds of model; None are all."""
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
     known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
     kept = _chosen(methods, known, "method", exhibit)
     rows = [row for row in exhibit.rows if row.method in kept or row.title in kept]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
-    return replace(exhibit, cells=kept_cells, rows=rows, baseline=baseline)
+    kinds = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
+    groups = {
+        profile: {group: run for group, run in own.items() if group in kinds} for profile, own in exhibit.groups.items()
+    }
+    return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
 
 
 def _chosen(names: Sequence[str] | None, known: Sequence[str], kind: str, exhibit: Exhibit) -> Sequence[str]:

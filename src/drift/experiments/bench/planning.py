@@ -18,6 +18,8 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
     """Every run it takes, those that the profile leaves out too. Methods that do not exist here have none."""
     if profile not in PROFILES:
         raise ConfigError(f"there is no profile {profile!r}{nearest(profile, PROFILES)}")
+    if not exhibit.groups[profile]:
+        raise ConfigError(f"profile {profile} has no such model of {exhibit.name}; leave out --models")
     jobs: list[Job] = []
     for group, run in exhibit.groups[profile].items():
         for cell, row in product(exhibit.cells, exhibit.rows):
