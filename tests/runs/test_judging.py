@@ -7,9 +7,10 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from drift.data.texts import store_texts
-from drift.runs.judging import EXCERPT, MISTAKES, judge, weak_label_shares
+from drift.runs.judging import EXCERPT, MISTAKES, changes, judge, weak_label_shares
 from drift.runs.text_data import LabeledTexts
 from drift.tasks.calibration import calibration_error, reliability
+from drift.training.flips import Flips
 
 CLASSES = ["a", "b", "c"]
 
@@ -43,6 +44,29 @@ def test_mistakes_are_wrong_and_the_surest_come_first() -> None:
         assert (each["label"], each["predicted"]) == (CLASSES[part.codes[row]], CLASSES[probabilities[row].argmax()])
         assert "\n" not in each["text"]
         assert len(each["text"]) <= EXCERPT + 1
+
+
+def test_changes_are_counted_and_the_first_are_shown() -> None:
+    draw = np.random.default_rng(1)
+    before, after, gold = (draw.integers(0, 3, 60) for _ in range(3))
+    gold[::4] = -1
+    found = changes(Flips(np.arange(100, 160), before, after, gold), CLASSES, lambda thing: f"thing {thing}")
+    changed = [place for place in range(60) if before[place] != after[place]]
+    known = [place for place in changed if gold[place] >= 0]
+    assert (found["watched"], found["changed"], found["known"]) == (60, len(changed), len(known))
+    assert found["right_before"] == sum(before[place] == gold[place] for place in known)
+    assert found["right_after"] == sum(after[place] == gold[place] for place in known)
+    assert found["examples"] == [
+        {
+            "text": f"thing {100 + place}",
+            "before": CLASSES[before[place]],
+            "after": CLASSES[after[place]],
+            "label": CLASSES[gold[place]] if gold[place] >= 0 else None,
+        }
+        for place in changed[:MISTAKES]
+    ]
+    unknown = changes(Flips(np.arange(60), before, after, None), CLASSES, str)
+    assert (unknown["changed"], unknown["known"]) == (len(changed), 0)
 
 
 def test_no_mistake_is_an_empty_list() -> None:

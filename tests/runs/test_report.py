@@ -40,6 +40,10 @@ TRACE = [
         "pseudo_label_accuracy": 0.625,
     },
 ]
+CHANGES = {
+    **{"watched": 256, "changed": 9, "known": 6, "right_before": 1, "right_after": 4},
+    "examples": [{"text": "fine film", "before": "bad", "after": "good", "label": None}],
+}
 
 
 def metrics(*measured: str, classes: tuple[str, str] = ("bad", "good"), **more: Any) -> dict[str, Any]:
@@ -176,6 +180,16 @@ def test_the_game_and_its_pseudo_labels(tmp_path: Path) -> None:
     assert "Student and teacher" not in page(tmp_path / "plain", metrics("test"), plain).texts["h2"]
 
 
+def test_pseudo_labels_that_changed(tmp_path: Path) -> None:
+    found = page(tmp_path / "run", metrics("test", changes=CHANGES))
+    told = " ".join(found.texts["p"])
+    assert "Of 256 unlabelled texts that were watched, 9 are in another class" in told
+    assert "The true class of 6 of these is known: 1 were right at the start, 4 are at the end" in told
+    assert {"fine film", "bad", "good"} <= {*found.texts["th"], *found.texts["td"]}
+    none = metrics("test", changes={**CHANGES, "changed": 0, "examples": []})
+    assert "Pseudo-labels that changed" not in page(tmp_path / "none", none).texts["h2"]
+
+
 def test_rules_come_with_denominators(tmp_path: Path) -> None:
     def share(count: int, of: int) -> dict[str, int]:
         return {"count": count, "of": of}
@@ -199,9 +213,10 @@ def test_rules_come_with_denominators(tmp_path: Path) -> None:
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     def written(name: str, texts: list[str]) -> Reader:
         mistakes = [{"text": text, "label": text, "predicted": text, "confidence": 0.9} for text in texts]
+        examples = [{"text": text, "before": text, "after": text, "label": text} for text in texts]
         eye = np.eye(len(texts), dtype=int).tolist()
         found = metrics("test", notes=texts, mistakes=mistakes, model=texts[0], confusion=eye)
-        return page(tmp_path / name, found | {"classes": texts})
+        return page(tmp_path / name, found | {"classes": texts, "changes": {**CHANGES, "examples": examples}})
 
     hostile = written("hostile", HOSTILE)
     assert hostile.tags == written("harmless", ["harmless"] * len(HOSTILE)).tags

@@ -302,3 +302,17 @@ def test_a_run_that_cannot_begin_leaves_nothing_behind(
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+@KINDS
+def test_words_that_changed_their_tag_are_shown_in_their_sentences(fit: Fit, finetune: bool) -> None:
+    train = small_sentences(12, labeled=4)
+    run = fit(train, finetune=finetune, training={"steps": 6})
+    found = run.metrics["changes"]
+    words = [word for sentence in train["tokens"][4:] for word in sentence]
+    assert found["watched"] == len(words)
+    sentences = {" ".join(sentence) for sentence in train["tokens"][4:]}
+    for each in found["examples"]:
+        word, _, sentence = each["text"].partition(": ")
+        assert sentence in sentences
+        assert word in sentence.split()

@@ -1,5 +1,6 @@
 """How the kept classifier does where labels are known: confusions, calibration, mistakes; and how weak labels do."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from drift.data.labels import UNLABELED
 from drift.runs.text_data import LabeledTexts
 from drift.tasks.calibration import calibration_error, reliability, rescaled
+from drift.training.flips import Flips
 from drift.weak.diagnostics import Share
 
 MISTAKES, EXCERPT = 10, 300  # wrong rows that are kept to show, and characters of each
@@ -24,7 +26,7 @@ def judge(part: LabeledTexts, probabilities: np.ndarray, temperature: float, cla
     surest = wrong[np.argsort(-after[wrong].max(-1), kind="stable")][:MISTAKES]
     mistakes = [
         {
-            "text": _excerpt(part.texts[int(row)]["text"]),
+            "text": excerpt(part.texts[int(row)]["text"]),
             "label": classes[labels[row]],
             "predicted": classes[predicted[row]],
             "confidence": float(after[row].max()),
@@ -64,6 +66,32 @@ def weak_label_shares(weak: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _excerpt(text: str) -> str:
+def changes(flips: Flips, classes: list[str], shown: Callable[[int], str]) -> dict[str, Any]:
+    """How many unlabelled things changed their class between θinit and the end, how many were right, and a few of them.
+
+    flips: of one trial. shown: what a reader sees of a thing.
+    """
+    changed = np.flatnonzero(flips.before != flips.after)
+    gold = np.full(len(flips.things), UNLABELED) if flips.gold is None else flips.gold
+    known = changed[gold[changed] != UNLABELED]
+    return {
+        "watched": len(flips.things),
+        "changed": len(changed),
+        "known": len(known),
+        "right_before": int((flips.before == gold)[known].sum()),
+        "right_after": int((flips.after == gold)[known].sum()),
+        "examples": [
+            {
+                "text": shown(int(flips.things[place])),
+                "before": classes[flips.before[place]],
+                "after": classes[flips.after[place]],
+                "label": None if gold[place] == UNLABELED else classes[gold[place]],
+            }
+            for place in changed[:MISTAKES]
+        ],
+    }
+
+
+def excerpt(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}…"

@@ -85,6 +85,10 @@ class NodeTask(Task):
         found = judged_classes(probabilities, self.data.graph.labels[rows], model.temperature, model.classes)
         return found | judged_links(self.data.graph, rows, probabilities.argmax(-1))
 
+    def shown(self, thing: int) -> str:
+        names = self.data.graph.nodes
+        return f"node {thing if names is None else names[thing]}"
+
     def notes(self) -> list[str]:
         return [*self.data.notes, *self._model_notes()]
 

@@ -47,6 +47,7 @@ def write_report(run: str | Path) -> Path:
                 *page.weak_labels(),
                 *page.game(entries),
                 *ring_sections(folder.path, metrics, page.kept, page.draw),
+                *page.changes(),
                 *page.mistakes(),
                 *page.notes(),
                 *how_to_use(folder, metrics, config),
@@ -228,6 +229,23 @@ class _Page:
         sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
         picture = self.draw(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
         return [Section("Student and teacher", told, pictures=[picture])]
+
+    def changes(self) -> list[Section]:
+        found = self.metrics.get("changes")
+        if not found or not found["changed"]:
+            return []
+        told = [
+            f"Of {found['watched']:,} unlabelled {self.metrics['unit']} that were watched, {found['changed']:,} are in"
+            " another class at the end than the start put them in."
+        ]
+        if found["known"]:
+            told.append(
+                f"The true class of {found['known']:,} of these is known: {found['right_before']:,} were right at the"
+                f" start, {found['right_after']:,} are at the end. Nothing was chosen by this."
+            )
+        headings = [self.metrics["unit"].removesuffix("s"), "at the start", "at the end", "true class"]
+        rows = [[each["text"], each["before"], each["after"], each["label"] or ""] for each in found["examples"]]
+        return [Section("Pseudo-labels that changed", told, [Table(headings, rows)])]
 
     def mistakes(self) -> list[Section]:
         found = self.metrics.get("mistakes")

@@ -14,6 +14,7 @@ from drift.errors import DriftError
 from drift.models.node_model import NodeModel
 from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
+from drift.runs.judging import changes
 from drift.runs.task import Task
 from drift.tasks.calibration import fit_temperature
 from drift.training.evaluation import Score
@@ -120,4 +121,6 @@ def account(
     where = "test" if "test" in predictions else "dev"
     if where in predictions:
         metrics |= task.judge(where, predictions[where].probabilities[chosen], model)
+    if outcome.flips is not None:
+        metrics["changes"] = changes(outcome.flips.of_trial(chosen), metrics["classes"], task.shown)
     return Run(model, metrics, notes=task.notes())

@@ -92,5 +92,9 @@ class Task(ABC):
         """More than scores of the kept model on dev or test. probabilities: `(n, C)`, before the temperature."""
 
     @abstractmethod
+    def shown(self, thing: int) -> str:
+        """A text, a word or a node of those that are learnt from, by its number, for a reader."""
+
+    @abstractmethod
     def notes(self) -> list[str]:
         """What a user should know of the data: guesses, overlaps."""

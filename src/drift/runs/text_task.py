@@ -12,7 +12,7 @@ from drift.data.cache import content_key
 from drift.data.texts import store_texts
 from drift.methods import METHODS
 from drift.methods.materials import Materials, Texts
-from drift.runs.judging import judge, weak_label_shares
+from drift.runs.judging import excerpt, judge, weak_label_shares
 from drift.runs.task import HeldOut, Prepared, Task
 from drift.runs.text_data import LabeledTexts, read_text_data
 from drift.runs.text_models import TextStudent, text_student
@@ -111,6 +111,9 @@ class TextTask(Task):
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
         return judge(held_out, probabilities, model.temperature, self.data.classes)
+
+    def shown(self, thing: int) -> str:
+        return excerpt(self.data.texts[thing]["text"])
 
     def notes(self) -> list[str]:
         return list(self.data.notes) + self._prior_notes()

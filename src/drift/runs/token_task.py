@@ -12,8 +12,9 @@ from torch import nn
 from drift.data.cache import content_key
 from drift.data.labels import UNLABELED
 from drift.methods.supervised import SupervisedSettings
+from drift.runs.judging import excerpt
 from drift.runs.task import HeldOut, Prepared, Task
-from drift.runs.token_data import TaggedSentences, read_token_data
+from drift.runs.token_data import TaggedSentences, read_token_data, sizes_of
 from drift.runs.token_judging import judge, weak_tag_shares
 from drift.runs.token_models import TokenStudent, token_student
 from drift.tasks.examples import Labeled
@@ -95,6 +96,12 @@ class TokenTask(Task):
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
         return judge(self.data, held_out, probabilities, model, self.config.data.rules)
+
+    def shown(self, thing: int) -> str:
+        ends = np.cumsum(sizes_of(self.data.sentences))
+        sentence = int(np.searchsorted(ends, thing, side="right"))
+        tokens = self.data.sentences.tokens[sentence]
+        return f"{tokens[thing - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
 
     def notes(self) -> list[str]:
         return list(self.data.notes)

@@ -83,6 +83,10 @@ class Unlabeled:
         gold = None if self.gold is None else self.gold.gather(-1, places)
         return replace(self, rows=self.rows.gather(-1, places), gold=gold)
 
+    def first_things(self, rows: int) -> Tensor:
+        """Numbers, among all there are, of what is classified in the first of these rows."""
+        return self.rows[..., :rows]
+
     def first_gold(self, rows: int) -> Tensor | None:
         """True classes of what is classified in the first of these rows."""
         return None if self.gold is None else self.gold[..., :rows]

@@ -40,8 +40,11 @@ class UnlabeledWords(Unlabeled):
     def only(self, places: Tensor) -> Self:
         return replace(self, rows=self.rows[places])
 
+    def first_things(self, rows: int) -> Tensor:
+        return torch.from_numpy(self.examples.words(self.rows[:rows]))
+
     def first_gold(self, rows: int) -> Tensor | None:
-        return None if self.gold is None else self.gold[self.examples.words(self.rows[:rows])]
+        return None if self.gold is None else self.gold[self.first_things(rows)]
 
 
 def tagged(windows: Windows, labels: np.ndarray) -> LabeledWords:

@@ -30,6 +30,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "feed": run.feed.state_dict(),
         "places": run.places,
         "start_scores": run.start_scores,
+        "first_classes": run.first_classes,
         "guard": run.guard.average,
         "trace": run.trace.mark(),
     }
@@ -49,5 +50,6 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.draw_from(shared["places"])
     run.feed.load_state_dict(shared["feed"])
     run.start_scores, run.guard.average = shared["start_scores"], shared["guard"]
+    run.first_classes = shared["first_classes"]
     run.trace.rewind(shared["trace"])
     set_random_state(own["random"])

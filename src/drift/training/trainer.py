@@ -20,6 +20,7 @@ from drift.training.checkpoints import Checkpoints
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score, evaluate, predict
 from drift.training.feeds import Feed
+from drift.training.flips import Flips, find_flips, watched_classes
 from drift.training.guard import Guard, rows_of, shown
 from drift.training.interrupt import interruptible
 from drift.training.loop import Phase, Watch
@@ -39,13 +40,17 @@ PROBE = 32  # unlabelled rows on which changed pseudo-labels are counted
 
 @dataclass
 class Outcome:
-    """How a run went. Scores are lists, one dictionary a trial; None without a dev set."""
+    """How a run went. Scores are lists, one dictionary a trial; None without a dev set.
+
+    flips: None where there was nothing unlabelled to go on with.
+    """
 
     steps: int
     seconds: float
     start: list[dict[str, float]] | None
     best: list[dict[str, float]] | None
     best_steps: list[int] | None
+    flips: Flips | None = None
     entries: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -101,6 +106,7 @@ class Trainer(Watch):
         self.at, self.step, self.taken = 0, 0, 0  # phase, step in it, steps in all
         self.places: Tensor | None = None  # of the unlabelled rows that are drawn from, if the method chose some
         self.start_scores: list[dict[str, float]] | None = None  # on dev
+        self.first_classes: Tensor | None = None  # of the unlabelled rows that are watched, at θinit
 
     def run(self, *, resume: bool = False) -> Outcome:
         """Train to the end. Ctrl-C saves a checkpoint first and raises Interrupted, which says how to go on."""
@@ -127,6 +133,7 @@ class Trainer(Watch):
             start=self.start_scores,
             best=self.selection.best_scores if self.data.dev else None,
             best_steps=self.selection.steps.tolist() if self.data.dev else None,
+            flips=self._flips(),
             entries=self.trace.entries,
         )
 
@@ -176,6 +183,8 @@ class Trainer(Watch):
         if self.at and not self.step:
             self._look()  # at θinit: it may be what is best
             self.start_scores = self.selection.best_scores if self.data.dev else None
+            if self.data.unlabeled is not None and self.lengths[self.at]:
+                self.first_classes = watched_classes(self.method, self.data.unlabeled, self.machine)
             self.refresh()
         title = ("Finding the start", self.method.name)[self.at]
         with progress(title, self.lengths[self.at], done=self.step, shown=not self.quiet) as self.tick:
@@ -252,6 +261,12 @@ class Trainer(Watch):
             return {}
         known = gold >= 0
         return {"pseudo_label_accuracy": float((found.cpu() == gold)[known].double().mean())} if known.any() else {}
+
+    def _flips(self) -> Flips | None:
+        if self.data.unlabeled is None or self.first_classes is None:
+            return None
+        last = watched_classes(self.method, self.data.unlabeled, self.machine)
+        return find_flips(self.data.unlabeled, self.first_classes, last)
 
     def _beside(self) -> str:
         """What stands beside the bar."""
