@@ -100,6 +100,22 @@ def test_from_rules_and_no_label_at_all(folder: Path, call: Call, encoder: str) 
     assert same_weights(drift.load("column"), drift.load("rules"))
 
 
+def test_models_are_listed_and_so_are_encoders_on_the_shelf(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "small-encoder").mkdir()
+    (tmp_path / "small-encoder" / "config.json").write_text("{}")
+    (tmp_path / "no-encoder").mkdir()
+    monkeypatch.setenv("DRIFT_MODELS", str(tmp_path))
+    code, out, _ = call("models")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} >= {"default", "textcnn", "vampire", "gcn", "grand"}
+    assert "small-encoder  in $DRIFT_MODELS" in out
+    assert "no-encoder" not in out
+    monkeypatch.delenv("DRIFT_MODELS")
+    assert "DRIFT_MODELS" not in call("models")[1]
+
+
 def test_methods_are_listed_a_line_each(call: Call) -> None:
     code, out, _ = call("methods")
     assert code == 0

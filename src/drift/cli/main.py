@@ -12,6 +12,7 @@ from drift.cli.demo import demo
 from drift.cli.fit import fit
 from drift.cli.label import label
 from drift.cli.methods import methods
+from drift.cli.models import models
 from drift.cli.predict import evaluate, predict
 from drift.cli.report import report
 from drift.cli.suggest import suggest
@@ -24,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, datasets):
+for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
     app.command()(verb)
 
 

@@ -36,6 +36,12 @@ def encoder_path(name: str) -> str:
     return str(Path(shelf, name)) if shelf and Path(shelf, name).is_dir() else name
 
 
+def shelved_encoders() -> list[str]:
+    """Names of the encoders in `$DRIFT_MODELS`."""
+    shelf = os.environ.get("DRIFT_MODELS")
+    return sorted(found.parent.name for found in Path(shelf).glob("*/config.json")) if shelf else []
+
+
 def load_encoder(name: str) -> tuple[Any, Any]:
     """The encoder in float32, as it computes (no dropout), and its tokenizer."""
     return _load(name, "AutoModel", seed=0)  # a pooler may be missing and is drawn, but nothing uses it

@@ -1,0 +1,31 @@
+"""`drift models`: what there is to train."""
+
+import typer
+
+MODELS = (  # as --model takes them, the tasks, and what it is
+    (
+        "default",
+        "text, tokens",
+        "the encoder that comes with drift-ssl[text]; a head is trained, ten seeds at once",
+    ),
+    ("NAME or FOLDER", "text, tokens", "any encoder that transformers opens; --finetune trains all of it"),
+    ("textcnn", "text", "a convolutional network over word vectors, from scratch; model.vectors=FILE"),
+    ("vampire", "text", "a variational model of word counts, trained on unlabelled texts; --method vampire"),
+    (
+        "gcn",
+        "nodes",
+        "a graph convolutional network, ten seeds at once; model.neighbours=10 for large graphs",
+    ),
+    ("grand", "nodes", "GRAND, random propagation, ten seeds at once"),
+    ("FILE.py:FUNCTION", "nodes", "a model of your own, such as one of torch_geometric"),
+)
+
+
+def models() -> None:
+    """List every kind of model that `drift fit --model` takes, and the encoders in `$DRIFT_MODELS`."""
+    from drift.models.encoders import shelved_encoders
+
+    for name, tasks, what in MODELS:
+        typer.echo(f"{name:16}  {tasks:12}  {what}")
+    for name in shelved_encoders():
+        typer.echo(f"{name}  in $DRIFT_MODELS")
