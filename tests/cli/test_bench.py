@@ -77,7 +77,7 @@ def test_a_table_is_made_once(call: Call, data: Path, tmp_path: Path, monkeypatc
     with (out / "graphs-laptop-graph.csv").open(encoding="utf-8") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     assert rows["Self-training"]["seeds"] == "2"
-    assert {file.suffix for file in out.glob("graphs-*")} == {".md", ".tex", ".csv"}
+    assert {file.suffix for file in out.glob("graphs-*")} == {".md", ".tex", ".csv", ".html"}
 
     def refuse(**_: object) -> None:
         raise AssertionError("nothing should be run")

@@ -1,5 +1,6 @@
 """`bench`: one table or figure of the paper, from what is finished and what is left to run."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,11 +11,13 @@ from drift.experiments.bench.catalogue import Exhibit, find_exhibit, part_of
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import Results, not_run, plan_lines, table_of
 from drift.experiments.bench.estimates import estimated_seconds, spoken
-from drift.experiments.bench.figures import DRAWINGS
+from drift.experiments.bench.figures import pictures_of
+from drift.experiments.bench.page import Made, write_bench_page
 from drift.experiments.bench.planning import jobs_of
 from drift.experiments.bench.running import Failure, result_of, run_jobs
-from drift.experiments.moons_demo import demo as moons
+from drift.experiments.moons_demo import kept_demo
 from drift.experiments.tables import WRITERS, Table, write_table
+from drift.report.page import Picture
 from drift.training.progress import progress
 
 FIGURES = "figures"
@@ -22,7 +25,7 @@ FIGURES = "figures"
 
 @dataclass
 class Bench:
-    """What came of it. files: tables and figures that were written. lines: what a reader must know besides."""
+    """What came of it. files: tables, figures and the page, as written. lines: what a reader must know besides."""
 
     tables: list[Table] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
@@ -62,16 +65,30 @@ def bench(
     failures = _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
     results = _results(folder, every)
     done = Bench(failures=failures, lines=not_run(exhibit, every, results))
+    tables: dict[str, Table] = {}
+    pictures: dict[str, list[Picture]] = {}
     for group in exhibit.groups[profile]:
         own = {job: result for job, result in results.items() if job.group == group}
         if own or not all(job.left_out for job in every if job.group == group):
-            table = table_of(exhibit, profile, group, every, results)
-            done.tables.append(table)
+            tables[group] = table_of(exhibit, profile, group, every, results)
             stem = f"{exhibit.name}-{profile}-{group}"
-            done.files += [write_table(table, folder / f"{stem}{ending}") for ending in WRITERS]
-        if own and exhibit.name in DRAWINGS:
-            done.files += DRAWINGS[exhibit.name](exhibit, group, own, folder / FIGURES, folder)
+            done.files += [write_table(tables[group], folder / f"{stem}{ending}") for ending in WRITERS]
+        pictures[group] = pictures_of(exhibit, group, own, folder / FIGURES, folder) if own else []
+        done.files += [picture.path for picture in pictures[group]]
+    done.tables = list(tables.values())
+    command = _command(exhibit.name, out, profile=profile, seeds=seeds, cells=cells, methods=methods, models=models)
+    made = Made(exhibit, profile, every, results, tables, pictures, failures, done.lines, command)
+    done.files.append(write_bench_page(folder / f"{exhibit.name}-{profile}.html", made))
     return done
+
+
+def _command(name: str, out: str | Path, **options: str | int | Sequence[str] | None) -> str:
+    """What a user types for the same bench."""
+    words = ["drift", "bench", name]
+    for option, value in options.items():
+        if value is not None:
+            words += [f"--{option}", str(value) if isinstance(value, str | int) else ",".join(value)]
+    return shlex.join([*words, "--out", str(out)])
 
 
 def _run(
@@ -102,5 +119,5 @@ def _moons(folder: Path, *, dry_run: bool, quiet: bool, chosen: bool) -> Bench:
         raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
     if dry_run:
         return Bench(lines=["moons: 100 trials of both methods at once, about a minute"])
-    shown = moons(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))
-    return Bench(files=[shown.page, *sorted((folder / "moons").glob("moons-*"))], lines=list(shown.findings))
+    files, findings = kept_demo(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))
+    return Bench(files=files, lines=findings)

@@ -1,6 +1,7 @@
-"""The paper's figures 3 to 5, and its table 4 as bars, from finished runs."""
+"""The paper's figures 3 to 5, its table 4 as bars, and learning curves, from finished runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,39 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.experiments.bench.catalogue import Exhibit
+from drift.experiments.bench.catalogue import Exhibit, Row
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import Results, scores_of
 from drift.experiments.bench.running import RUN, cell_folder
-from drift.report.figures import CLASS_COLOURS, MARKERS, save
+from drift.report.figures import CLASS_COLOURS, COLOURS, MARKERS, band, save
 from drift.report.page import Picture
 from drift.runs.report_rings import ring_sections
 from drift.runs.tsne import tsne
-from drift.training.run_folder import METRICS, RunFolder
+from drift.training.run_folder import METRICS, TRACE, RunFolder
+from drift.training.trace import read_trace
 
 SYMBOLS = {"alpha": "α", "tau": "τ"}
+PLAYED = ("self-training", "drift")  # methods whose learning curves are drawn
+MOST_PANELS = 4  # beside each other
+
+Draw = Callable[[Exhibit, str, Results, Path, Path], list[Path]]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What draws from an exhibit, a group, results, a folder for figures and one of runs; and what it then shows."""
+
+    draw: Draw
+    shows: str
+
+
+def pictures_of(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Picture]:
+    """Every figure of an exhibit for one kind of model, drawn into the folder."""
+    return [
+        Picture(path, f"{drawing.shows}.", f"{drawing.shows}. {path.relative_to(runs)}, and as SVG")
+        for drawing in DRAWINGS.get(exhibit.name, ())
+        for path in drawing.draw(exhibit, group, results, folder, runs)
+    ]
 
 
 def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
@@ -105,6 +128,55 @@ def representations(exhibit: Exhibit, group: str, results: Results, folder: Path
     return paths
 
 
+def curves(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+    """Dev scores over the steps of the game: a panel a cell, a line a method, a band of one standard deviation."""
+    rows = [row for row in exhibit.rows if row.method in PLAYED]
+    found = {cell: [_looks(row, cell, group, results, runs) for row in rows] for cell in exhibit.cells}
+    drawn = [cell for cell in exhibit.cells if any(found[cell])]
+    if not drawn:
+        return []
+    wide = min(len(drawn), MOST_PANELS)
+    high = -(-len(drawn) // wide)
+    figure = Figure(figsize=(max(4.5, 2.7 * wide), 0.5 + 2.3 * high), layout="constrained")
+    panels = figure.subplots(high, wide, squeeze=False)
+    others = (colour for colour in CLASS_COLOURS if colour != COLOURS["Self-training"])
+    colours = [COLOURS["Self-training"] if row.title == "Self-training" else next(others) for row in rows]
+    for cell, axes in zip(drawn, panels.flat, strict=False):
+        for row, looks, colour, marker in zip(rows, found[cell], colours, MARKERS[: len(rows)], strict=True):
+            if looks:
+                mean = [100 * np.mean(shares) for _, shares in looks]
+                style: Any = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3}
+                axes.plot([step for step, _ in looks], mean, label=row.title, **style)
+                band(axes, looks, colour)
+        axes.set_title(cell)
+        _plain(axes)
+    for axes in panels.flat[len(drawn) :]:
+        axes.remove()
+    figure.supxlabel("step of the game")
+    figure.supylabel("dev score (%)")
+    lines = {line.get_label(): line for axes in figure.axes for line in axes.lines}
+    figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines), frameon=False)
+    return [save(figure, folder, f"{exhibit.name}-{group}-curves")]
+
+
+def _looks(row: Row, cell: str, group: str, results: Results, runs: Path) -> list[tuple[int, list[float]]]:
+    """Steps of the game and the shares by seed there; of runs of a seed each, the steps that all of them have.
+
+    Traces of many seeds without a share for each have their mean alone.
+    """
+    shares: dict[int, list[float]] = {}
+    place = (group, row.title, cell)
+    traces = [cell_folder(runs, job) / RUN / TRACE for job in results if (job.group, job.row, job.cell) == place]
+    for trace in filter(Path.exists, traces):
+        for entry in read_trace(trace):
+            if entry["phase"] == "game" and "dev" in entry:
+                chosen_by, mean = next(iter(entry["dev"].items()))
+                own = entry.get("dev_by_seed", {chosen_by: [mean]})[chosen_by]
+                shares.setdefault(entry["step"], []).extend(own)
+    most = max(map(len, shares.values()), default=0)
+    return [(step, found) for step, found in sorted(shares.items()) if len(found) == most]
+
+
 def _first_runs(jobs: Sequence[Job]) -> list[Job]:
     """One for each row and cell."""
     return list({(job.row, job.cell): job for job in reversed(jobs)}.values())[::-1]
@@ -115,10 +187,20 @@ def _plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-Drawing = Callable[[Exhibit, str, Results, Path, Path], list[Path]]
-DRAWINGS: dict[str, Drawing] = {
-    "sensitivity": lambda exhibit, group, results, folder, _: sensitivity(exhibit, group, results, folder),
-    "ablation": lambda exhibit, group, results, folder, _: ablation(exhibit, group, results, folder),
-    "rings": rings,
-    "tsne": representations,
+def _alone(draw: Callable[[Exhibit, str, Results, Path], list[Path]]) -> Draw:
+    """For figures of results that need no run's folder."""
+    return lambda exhibit, group, results, folder, _: draw(exhibit, group, results, folder)
+
+
+BAND = "mean over seeds, with a band of one standard deviation"
+CURVES = Drawing(curves, f"Scores on dev over the steps of the game after the start: {BAND}")
+DRAWINGS: Mapping[str, Sequence[Drawing]] = {
+    "weak": [CURVES],
+    "semi": [CURVES],
+    "textcnn": [CURVES],
+    "ablation": [Drawing(_alone(ablation), "Test scores of the table as bars, with standard deviations"), CURVES],
+    "graphs": [CURVES],
+    "sensitivity": [Drawing(_alone(sensitivity), f"Test scores by α and by τ: {BAND}")],
+    "rings": [Drawing(rings, "Which training samples each method has right, from the first look (inside) to the last")],
+    "tsne": [Drawing(representations, "Learned representations in the plane (t-SNE), one colour a class")],
 }
