@@ -11,7 +11,7 @@ export DRIFT_MODELS ?= $(wildcard $(CURDIR)/../shared/models)
 # The test processes share the cores; threads inside each would only fight.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow browser lint format clean
 
 demo: $(VENV)/.base
 	$(BIN)/drift demo
@@ -21,6 +21,11 @@ test: $(VENV)/.dev lint
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
+
+# For the tests of pages, on a machine that is there for tests; they skip, and say so, where there is no browser.
+browser:
+	@command -v chromium > /dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; } \
+	    > /dev/null 2>&1 || echo "Chromium cannot be installed: tests of pages in a browser are skipped"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks

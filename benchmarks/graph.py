@@ -1,6 +1,6 @@
 """What a training epoch of a graph model costs, many seeds at once, beside the usual ways to write it.
 
-    DRIFT_DATA=... OMP_NUM_THREADS=1 python benchmarks/graph.py gcn|game|grand|grand-citeseer
+    DRIFT_DATA=... OMP_NUM_THREADS=1 python benchmarks/graph.py gcn|game|grand|grand-citeseer|commands
 
 Processor seconds of one thread, a seed and an epoch: blocks of epochs of every variant in turn, so that a slow moment
 of the machine falls on all. Each part writes itself into docs/results/graph_speed.json.
@@ -8,10 +8,14 @@ of the machine falls on all. Each part writes itself into docs/results/graph_spe
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -170,16 +174,18 @@ def our_grand(graph: Citations, trials: int, reordered: bool = True) -> Epoch:
     return epoch
 
 
-def interleaved(variants: dict[str, tuple[Epoch, int, int]], blocks: int) -> dict[str, float]:
+def interleaved(
+    variants: dict[str, tuple[Epoch, int, int]], blocks: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
     """Median processor seconds a seed and an epoch. variants: an epoch, its seeds, and epochs a block."""
     found: dict[str, list[float]] = {name: [] for name in variants}
     for block in range(blocks + 1):
         for name, (epoch, seeds, epochs) in variants.items():
-            start = time.process_time()
+            start = clock()
             for _ in range(epochs):
                 epoch()
             if block:  # the first one warms up
-                found[name].append((time.process_time() - start) / epochs / seeds)
+                found[name].append((clock() - start) / epochs / seeds)
     return {name: statistics.median(times) for name, times in found.items()}
 
 
@@ -242,7 +248,34 @@ def grand(graph: Citations, blocks: int) -> dict[str, Any]:
     )
 
 
+def commands(graph: Citations, blocks: int) -> dict[str, Any]:
+    """Whole commands, with what it takes to start Python and to read, save and report."""
+
+    def run(seeds: int) -> Epoch:
+        fit = ["fit", "--task", "nodes", "--graph", graph.name, "--labels-per-class", "20", "--quiet"]
+
+        def command() -> None:
+            with TemporaryDirectory() as folder:
+                own = [sys.executable, "-m", "drift", *fit, "--set", f"seeds={seeds}", "-o", f"{folder}/run"]
+                subprocess.run(own, check=True, stdout=subprocess.DEVNULL)
+
+        return command
+
+    return compared(
+        f"drift fit --task nodes --graph {graph.name} --labels-per-class 20, whole commands",
+        interleaved({"1 seed": (run(1), 1, 1), "10 seeds": (run(10), 10, 1)}, blocks, processor_time),
+        {"10 seeds in one command over ten commands": ("1 seed", "10 seeds", 4)},
+    )
+
+
+def processor_time() -> float:
+    """Of this process and of those it waited for, in seconds."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 PARTS = {
+    "commands": (commands, "Cora"),
     "gcn": (gcn, "Cora"),
     "game": (game, "Cora"),
     "grand": (grand, "Cora"),

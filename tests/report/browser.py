@@ -27,6 +27,7 @@ class Browser:
         commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
         flags = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-first-run"]
+        flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]  # only our pages
         flags += ["--no-sandbox"] * (os.geteuid() == 0)  # root has no other way
         start = [sys.executable, "-c", BEGIN, str(commands), str(answers), CHROMIUM, *flags, "about:blank"]
         self._process = subprocess.Popen(
