@@ -30,6 +30,21 @@ def test_settings_are_searched_then_trained_then_taken_up_again(
     assert metrics_of(run)["test"] == before["test"]
 
 
+def test_trials_at_once(call: Call, tmp_path: Path) -> None:
+    graph, run = str(write_npz(tmp_path / "graph.npz", small_graph(45))), tmp_path / "run"
+    tune = ["fit", "--tune", "--trials", "2", "--jobs", "2", "-o", str(run)]
+    code, _, errors = call(*tune, "--graph", graph, "--seeds", "2", *FEW)
+    assert code == 0, errors
+    assert metrics_of(run)["tuning"]["trials"] == 2
+
+
+@pytest.mark.parametrize("option", ["--jobs=2", "--cluster=ray"])
+def test_jobs_without_a_search_are_one_line(call: Call, tmp_path: Path, option: str) -> None:
+    code, output, errors = call("fit", "rows.csv", option, "-o", str(tmp_path / "run"))
+    assert (code, output, errors.count("\n")) == (2, "", 1)
+    assert "give --tune too" in errors
+
+
 def test_no_dev_set_is_one_line_and_nothing_is_written(call: Call, tmp_path: Path) -> None:
     code, output, errors = call("fit", "rows.csv", "--tune", "-o", str(tmp_path / "run"))
     assert (code, output, errors.count("\n")) == (2, "", 1)

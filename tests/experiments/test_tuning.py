@@ -18,11 +18,14 @@ from hypothesis import strategies as st
 import drift
 from drift.data.packages import PackageError
 from drift.errors import ConfigError, DriftError, FileError, Interrupted, StateError
-from drift.experiments.tuning import Reporting, Searched, Tuning, search_space
+from drift.experiments.search_space import OF_COUPLING, Searched, search_space
+from drift.experiments.trials import Reporting, Trials
+from drift.methods import METHODS
 from drift.runs.config import config_of
 from drift.runs.node_task import NodeTask
 from drift.runs.result import Run
 from drift.training.plan import Plan
+from tests.runs.small import same_weights, small_encoder, small_fit, small_table, write_csv
 from tests.runs.small_graphs import STEPS, small_graph, write_npz
 
 optuna = pytest.importorskip("optuna", reason="needs optuna: pip install 'drift-ssl[tune]'")
@@ -129,6 +132,22 @@ def test_a_finished_search_is_not_made_again(tuned: tuple[Run, int], tmp_path: P
         drift.tune(out=tmp_path / "run", resume=True, quiet=True, trials=TRIALS + 1)
 
 
+@pytest.mark.parametrize("cut_short", [False, True], ids=["finished", "cut short"])
+def test_who_goes_on_with_the_run_alone_still_tells_of_the_search(
+    tuned: tuple[Run, int], tmp_path: Path, cut_short: bool
+) -> None:
+    run, _ = tuned
+    shutil.copytree(in_folder(run), tmp_path / "run")
+    if cut_short:
+        (tmp_path / "run" / "metrics.json").unlink()
+    again = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
+    assert isinstance(again, Run)
+    assert again.metrics["tuning"] == run.metrics["tuning"]
+    assert again.notes == run.notes
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert (metrics["tuning"], metrics["notes"]) == (run.metrics["tuning"], run.notes)
+
+
 def test_ctrl_c_says_how_to_go_on_and_the_trial_is_made_again(
     graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,12 +172,12 @@ def test_ctrl_c_says_how_to_go_on_and_the_trial_is_made_again(
 
 def test_players_of_a_trial_are_gone_before_the_next(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[Any] = []
-    attempt = Tuning._try
+    train = Trials.train
 
-    def watched(self: Tuning, study: Any, number: int, prepared: Any) -> None:
+    def watched(self: Trials, study: Any, trial: Any, prepared: Any) -> None:
         assert not [ref for ref in alive if ref() is not None]
         gc.disable()  # nothing but the search itself may collect
-        attempt(self, study, number, prepared)
+        train(self, study, trial, prepared)
         gc.enable()
 
     init = drift.runs.fit.Trainer.__init__
@@ -167,7 +186,7 @@ def test_players_of_a_trial_are_gone_before_the_next(graph: Path, monkeypatch: p
         init(self, *arguments, **options)
         alive.extend(map(weakref.ref, (self.method.student, self.method.teacher)))
 
-    monkeypatch.setattr(Tuning, "_try", watched)
+    monkeypatch.setattr(Trials, "train", watched)
     monkeypatch.setattr(drift.runs.fit.Trainer, "__init__", noted)
     before = optuna.logging.get_verbosity()
     small_tune(graph, trials=3)
@@ -218,6 +237,33 @@ def test_what_is_searched_is_what_the_method_has(
         assert each.setting(usual) == pytest.approx(config.model_dump()[each.group][each.name])
 
 
+@pytest.mark.parametrize(("method", "left"), [("uda", ["tau"]), ("mixtext", ["tau"]), ("uast", [])])
+def test_what_only_a_coupled_teacher_uses_is_searched_with_one_alone(method: str, left: list[str]) -> None:
+    def searched(**settings: Any) -> list[str]:
+        config = config_of({"task": "text", "method": {"name": method, **settings}}, "here")
+        return [each.name for each in search_space(config) if each.group == "method"]
+
+    assert searched() == left
+    assert searched(coupling="differentiable") == ["alpha", "tau"]
+
+
+def test_every_method_with_a_coupling_says_what_only_that_uses() -> None:
+    assert set(OF_COUPLING) == {name for name, each in METHODS.items() if "coupling" in each.settings_type.model_fields}
+
+
+@pytest.mark.parametrize("method", OF_COUPLING)
+def test_what_is_not_searched_changes_nothing(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    encoder, table = small_encoder(tmp_path / "encoder"), write_csv(tmp_path / "t.csv", small_table(40, labeled=8))
+    names = {"text": "body", "label": "topic", "method": method}
+    runs = [
+        small_fit(table, encoder, **names, settings={"method": dict.fromkeys(OF_COUPLING[method], value)})
+        for value in (0.2, 0.8)
+    ]
+    assert same_weights(*runs)
+
+
 def test_a_setting_outside_is_searched_for_inside() -> None:
     config = config_of({"task": "nodes", "method": {"name": "drift", "alpha": 1.0, "tau": 2.0}}, "here")
     assert [each.usual(config) for each in search_space(config)[:2]] == [None, None]
@@ -260,6 +306,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     refused(ConfigError, "there is no dev set; give one with --dev", no_dev, settings=none)
     refused(ConfigError, "there is no dev set; give one with --dev", "rows.csv", task="text", config={})
     refused(ConfigError, "trials is 0; try at least 1", trials=0)
+    refused(ConfigError, "jobs is 0; give at least 1", jobs=0)
     refused(FileError, "holds no run to resume", out=tmp_path / "new", resume=True)
     refused(FileError, "tuning is not empty; use --resume to go on", out=in_folder(tuned[0]))
     (tmp_path / "full").mkdir()

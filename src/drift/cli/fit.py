@@ -46,6 +46,10 @@ def fit(
     assignments: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="One setting; may be repeated."),
     tune: bool = typer.Option(False, "--tune", help="Search α, τ and the learning rate on dev first."),
     trials: int = typer.Option(20, min=1, help="Settings that --tune tries."),
+    jobs: int | None = typer.Option(None, min=1, help="Trials of --tune at once; one, or what --cluster takes."),
+    cluster: str | None = typer.Option(
+        None, metavar="ADDRESS", help="For --tune: of a Dask scheduler, such as tcp://host:8786, or `ray`."
+    ),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in --out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Time a few steps and print the plan; write nothing."),
     onnx: bool = typer.Option(True, help="Write the model as ONNX too."),
@@ -68,24 +72,27 @@ def fit(
 
         drift fit --task nodes --graph Cora --labels-per-class 20 -o runs/cora
 
-        drift fit reviews.csv --dev dev.csv --tune --trials 30 -o runs/tuned
+        drift fit reviews.csv --dev dev.csv --tune --trials 30 --jobs 2 -o runs/tuned
 
         drift fit --resume -o runs/topics
     """
     from rich.console import Console
 
     from drift.cli.show import show_run
+    from drift.errors import ConfigError
     from drift.runs.config import read_assignments
     from drift.runs.fit import fit as plain_fit
     from drift.runs.result import Run
     from drift.training.threads import keep_freed_memory
 
+    if not tune and (jobs is not None or cluster is not None):
+        raise ConfigError("--jobs and --cluster are for trials of a search; give --tune too, or leave them out")
     keep_freed_memory()
     run_fit: Callable[..., Any] = plain_fit
     if tune:
         from drift.experiments.tuning import tune as search
 
-        run_fit = partial(search, trials=trials)
+        run_fit = partial(search, trials=trials, jobs=jobs, cluster=cluster)
     done = run_fit(
         graph or train,
         out=out,

@@ -28,6 +28,7 @@ from drift.training.run_folder import DATA, RunFolder
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
+FOUND = "tuning/found.json"  # in a run's folder, where `drift.tune` searched its settings: what it has to tell
 TASKS: dict[str, type[Task]] = {"text": TextTask, "tokens": TokenTask, "nodes": NodeTask}
 
 
@@ -168,6 +169,8 @@ class Fitting:
         model = prepared.finished(student.cpu(), chosen)
         run = account(self.task, prepared.training.budget, outcome, predictions, chosen, model)
         run.notes.extend(prepared.notes)
+        if self.folder is not None and (self.folder.path / FOUND).exists():
+            tell_search(run, self.folder.read_json(FOUND))
         if self.folder is not None and machine.process == 0:
             run.save(self.folder, onnx=onnx)
         return run
@@ -189,6 +192,12 @@ class Fitting:
             folder=folder,
             quiet=self.quiet,
         )
+
+
+def tell_search(run: Run, found: Mapping[str, Any]) -> None:
+    """Add how the settings were found. found: the search's account, and a note that sums it up."""
+    run.metrics["tuning"] = found["account"]
+    run.notes.append(found["note"])
 
 
 def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:

@@ -2,15 +2,11 @@
 
 import fcntl
 import json
-import os
 import shutil
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +14,16 @@ import joblib
 import torch
 
 from drift.data.files import whole_file
-from drift.data.packages import needed_for
 from drift.data.table_formats import first_line
-from drift.errors import ConfigError, DriftError, FileError, Interrupted, StateError
+from drift.errors import DriftError, FileError, Interrupted
 from drift.experiments.bench.cells import Job
+from drift.experiments.workers import ONE_A_PROCESS, cores, results, workers
 from drift.runs.fit import fit
 from drift.runs.result import MODEL, Run
 from drift.training.run_folder import DATA
 
 RESULT, FAILURE, RUN, LOCK, RULES = "result.json", "failure.txt", "run", "lock", "rules.yaml"
-CLUSTER = "pip install 'drift-ssl[cluster]'"
-ONE_A_PROCESS = threading.Lock()  # torch has one random generator a process; Dask may have several threads in it
+KEPT = "finished runs are kept, and the same command goes on"
 
 
 @dataclass(frozen=True)
@@ -81,13 +76,11 @@ def run_jobs(
     waiting = [job for job in {job.key: job for job in jobs}.values() if result_of(folder, job) is None]
     failures = []
     for batch in _batches(waiting):
-        threads = batch[0].config["training"]["threads"] or _cores()
+        threads = batch[0].config["training"]["threads"] or cores()
         count = min(at_once or _room(threads), len(batch))
-        with _workers(cluster, count):
-            # Ray's workers give results in order only, at the end.
-            parallel = joblib.Parallel(return_as="list" if cluster == "ray" else "generator_unordered", batch_size=1)
+        with workers(cluster, count):
             calls = [joblib.delayed(run_job)(job, folder) for job in batch]
-            for key, reason in _answers(parallel, calls):
+            for key, reason in results(calls, cluster, kept=KEPT):
                 job = next(job for job in batch if job.key == key)
                 if reason is None and result_of(folder, job) is None:
                     reason = f"it is finished elsewhere, but not in {folder}; give an --out that all workers share"
@@ -162,49 +155,6 @@ def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
             yield rest
 
 
-@contextmanager
-def _workers(cluster: str | None, count: int) -> Iterator[None]:
-    """Where joblib runs what is called in the block."""
-    if cluster is None:
-        threads = max(1, _cores() // count)
-        with joblib.parallel_config(backend="loky", n_jobs=count, inner_max_num_threads=threads):
-            yield
-    elif cluster == "ray":
-        with needed_for("--cluster ray", "pip install ray"):
-            ray = import_module("ray.util.joblib")
-        ray.register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=-1):
-            yield
-    else:
-        with needed_for("--cluster", CLUSTER):
-            distributed = import_module("distributed")
-        try:
-            client = distributed.Client(cluster, timeout="10s")
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"no Dask scheduler answers at {cluster} ({error}); start one, or fix --cluster"
-            ) from error
-        with client, joblib.parallel_config(backend="dask", n_jobs=-1):
-            yield
-
-
-def _answers(parallel: Any, calls: list[Any]) -> Iterator[tuple[str, str | None]]:
-    """What `run_job` gave, as it comes. What it did not catch is of the processes or the cluster."""
-    try:
-        yield from parallel(calls)
-    except (Interrupted, KeyboardInterrupt) as stop:
-        raise Interrupted("stopped; finished runs are kept, and the same command goes on") from stop
-    except Exception as error:
-        raise StateError(
-            f"the workers stopped ({type(error).__name__}: {first_line(error)}); finished runs are kept, and the same"
-            " command goes on; if memory was short, with a smaller --jobs"
-        ) from error
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _room(threads: int) -> int:
     """How many runs of so many threads the machine takes at once; one, if they would share a GPU."""
-    return 1 if torch.accelerator.is_available() else max(1, _cores() // threads)
+    return 1 if torch.accelerator.is_available() else max(1, cores() // threads)
