@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from drift.errors import ConfigError
+from drift.models.dropout import Dropout
 
 # Layers that do the same to every element, whatever the shape: they serve stacked inputs as they are.
-ELEMENTWISE = (nn.Tanh, nn.ReLU, nn.GELU, nn.Dropout, nn.Identity)
+ELEMENTWISE = (nn.Tanh, nn.ReLU, nn.GELU, nn.Dropout, Dropout, nn.Identity)
 
 
 class StackedLinear(nn.Module):

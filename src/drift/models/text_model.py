@@ -13,6 +13,7 @@ from torch import nn
 
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import FileError
+from drift.models.dropout import Dropout
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.saved import read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
@@ -110,7 +111,7 @@ def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequent
     layer = nn.Linear(features, classes)
     nn.init.zeros_(layer.weight)  # a random start adds noise that few labels do not train away
     nn.init.zeros_(layer.bias)
-    layers: dict[str, nn.Module] = {"dropout": nn.Dropout(dropout)} if dropout else {}
+    layers: dict[str, nn.Module] = {"dropout": Dropout(dropout)} if dropout else {}
     return nn.Sequential(OrderedDict(layers | {"0": layer}))  # weights have one name, with dropout and without
 
 
