@@ -248,3 +248,9 @@ def test_another_graph_as_tables(folder: Path, call: Call, trained: Path) -> Non
     tables = ["other/nodes.csv", "--edges", "other/edges.csv"]
     assert call("predict", str(trained), *tables, "-o", "out.csv") == (0, "Written: out.csv\n", "")
     assert table_of("out.csv")["predicted"] == drift.load(trained).predict(other)
+
+
+def test_data_is_named_once(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("fit", "nodes.csv", "--graph", "Cora", "-o", str(tmp_path / "run"))
+    assert code == 2
+    assert "a table, nodes.csv, and --graph were given; name the data once" in err

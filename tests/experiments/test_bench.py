@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drift.errors import ConfigError, FileError
@@ -287,13 +288,32 @@ def test_a_table_has_our_scores_beside_the_papers_and_tells_what_was_not_run() -
     assert lines[-1].startswith("to run: 8 runs")  # two frozen, and three seeds of two methods fine-tuned
 
 
-def test_a_method_that_is_not_here_is_a_row_that_was_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(METHODS, "bond", raising=False)
-    exhibit = part_of(find_exhibit("weak"), ["agnews-weak"], ["bond", "drift"])
+@pytest.mark.parametrize("profile", ["paper", "laptop"])
+@pytest.mark.parametrize("name", [name for name, exhibit in EXHIBITS.items() if exhibit.cells])
+def test_every_run_of_the_catalogue_has_a_model_that_its_method_trains(name: str, profile: str) -> None:
+    for job in jobs(name, profile, 1):
+        method = METHODS[job.config["method"]["name"]]
+        assert method.model in (None, job.config["model"]["name"]), job.title
+        assert job.config["task"] in method.tasks
+        assert np.isfinite(estimated_seconds(job))
+
+
+def test_a_run_that_failed_is_not_called_one_that_was_not_run() -> None:
+    exhibit = part_of(find_exhibit("weak"), ["agnews-weak"], ["bond", "drift"], ["frozen"])
     every = jobs_of(exhibit, "laptop", 1)
-    assert {job.row for job in every} == {"DRIFT"}
-    assert table_of(exhibit, "laptop", "frozen", every, {}).rows["BOND"]["agnews-weak"].text() == "not run"
-    assert "not run, for there is no such method here: BOND" in not_run(exhibit, every, {})
+    failed = [job for job in every if job.row == "BOND"]
+    rows = table_of(exhibit, "laptop", "frozen", every, {}, failed).rows
+    assert rows["BOND"]["agnews-weak"].text() == "failed"
+    assert rows["DRIFT"]["agnews-weak"].text().startswith("not run (about")
+
+
+def test_where_data_are_does_not_change_a_runs_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = []
+    for name in ("plain", "wärme"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv("DRIFT_DATA", str(tmp_path / name))
+        keys.append([job.key for job in jobs("weak", models=["frozen"])])
+    assert keys[0] == keys[1]
 
 
 # Figures.

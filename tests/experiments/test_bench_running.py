@@ -142,10 +142,20 @@ def test_faults_of_ours_are_told_too(data: Path, out: Path, monkeypatch: pytest.
     assert failure.reason == "RuntimeError: first"
 
 
-def test_a_damaged_result_is_one_line(data: Path, out: Path) -> None:
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "{",
+        "[]",
+        '{"scores": [1, 2], "budget": {"train": 1, "dev": 1, "total": 2}, "seconds": 1}',
+        '{"scores": {"0": null}, "budget": {"train": 1, "dev": 1, "total": 2}, "seconds": 1}',
+        '{"scores": {"0": 0.5}, "budget": {}, "seconds": 1}',
+    ],
+)
+def test_a_damaged_result_is_one_line(data: Path, out: Path, damaged: str) -> None:
     job = small_job(data)
     cell_folder(out, job).mkdir(parents=True)
-    (cell_folder(out, job) / RESULT).write_text("{", encoding="utf-8")
+    (cell_folder(out, job) / RESULT).write_text(damaged, encoding="utf-8")
     with pytest.raises(FileError, match="delete its folder"):
         run_jobs([job], out, at_once=1)
 

@@ -134,7 +134,28 @@ def test_without_a_test_set_dev_is_tested_and_warned_of(tmp_path: Path) -> None:
     runs = [written(tmp_path / name, scores, test=None) for name, scores in (("a", OURS), ("b", THEIRS))]
     table = compare(*runs)
     assert table.test(f"{runs[1]}: drift", "dev accuracy") is not None
-    assert any(note.startswith("warning: there is no test set") for note in table.notes)
+    assert any(" has no test scores; dev chose the steps too" in note for note in table.notes)
+
+
+def test_runs_of_one_line_on_other_data_are_warned_of(tmp_path: Path) -> None:
+    theirs = written(tmp_path / "plain", THEIRS, method="self-training")
+    ours = [written(tmp_path / name, OURS, seed=seed, fingerprint=name) for seed, name in ((0, "one"), (3, "two"))]
+    notes = compare(theirs, *ours).notes
+    assert any(note.startswith(f"warning: runs of {ours[0]} and 1 more: drift saw other data") for note in notes)
+    cut = [written(tmp_path / f"cut {k}", OURS, seed=k, fingerprint=str(k), data={"test_rows": 40}) for k in (0, 3)]
+    assert not any("runs of" in note for note in compare(*cut).notes)  # rows are drawn by the seed
+
+
+def test_every_pair_of_runs_is_looked_at(tmp_path: Path) -> None:
+    theirs = [written(tmp_path / f"a{k}", THEIRS[k : k + 1], seed=k, method="self-training") for k in (0, 1)]
+    ours = [written(tmp_path / f"b{k}", OURS[k : k + 1], seed=k, fingerprint=("one", "two")[k]) for k in (0, 1)]
+    notes = compare(*theirs, *ours).notes
+    assert any("drift and " in note and "saw other data" in note for note in notes)
+
+
+def test_why_there_is_no_test_is_told_as_it_is(tmp_path: Path) -> None:
+    theirs, ours = written(tmp_path / "a", THEIRS), written(tmp_path / "b", OURS, test=None, method="uda")
+    assert f"{ours}: uda: not tested, for {ours}: uda has no test scores" in compare(theirs, ours).notes
 
 
 def test_a_tuned_run_beside_one_that_was_not_is_warned_of(tmp_path: Path) -> None:
@@ -198,6 +219,10 @@ def test_holm_by_hand() -> None:
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
 
 
+def test_holm_leaves_alone_what_is_not_known() -> None:
+    assert holm([0.01, np.nan, 0.03]) == pytest.approx([0.03, np.nan, 0.06], nan_ok=True)
+
+
 def test_welch_without_any_spread() -> None:
-    assert (welch_t([0.5, 0.5], [0.5, 0.5]).p, welch_t([0.6, 0.6], [0.5, 0.5]).p) == (1.0, 0.0)
-    assert np.isinf(welch_t([0.6, 0.6], [0.5, 0.5]).t)
+    assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1.0
+    assert np.isnan(welch_t([0.6, 0.6], [0.5, 0.5]).p)

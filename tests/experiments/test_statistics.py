@@ -43,8 +43,8 @@ def test_by_hand() -> None:
 def test_the_other_way_round_is_the_same_test(pairs: np.ndarray) -> None:
     ours, theirs = pairs.T
     one, other = paired_t(ours, theirs), paired_t(theirs, ours)
-    assert (one.difference, one.t) == pytest.approx((-other.difference, -other.t), abs=1e-12)
-    assert (one.standard_error, one.p) == pytest.approx((other.standard_error, other.p), abs=1e-12)
+    assert (one.difference, one.t) == pytest.approx((-other.difference, -other.t), abs=1e-12, nan_ok=True)
+    assert (one.standard_error, one.p) == pytest.approx((other.standard_error, other.p), abs=1e-12, nan_ok=True)
     assert {one.verdict(), other.verdict()} in ({"tie"}, {"win", "loss"})
 
 
@@ -54,11 +54,12 @@ def test_equal_everywhere_is_a_tie() -> None:
     assert test.verdict() == "tie"
 
 
-@pytest.mark.parametrize(("gap", "verdict"), [(0.25, "win"), (-0.25, "loss")])
-def test_the_same_gap_everywhere_leaves_no_doubt(gap: float, verdict: str) -> None:
-    test = paired_t([0.5 + gap] * 3, [0.5] * 3)
-    assert test == PairedTest(gap, 0.0, math.copysign(math.inf, gap), 0.0, 3)
-    assert test.verdict() == verdict
+@pytest.mark.parametrize("ours", [[0.75] * 3, [0.25] * 3, [0.31, 0.61, 0.91]])
+def test_the_same_gap_everywhere_is_no_proof(ours: list[float]) -> None:
+    test = paired_t(ours, [0.5] * 3 if ours[0] == ours[1] else [0.3, 0.6, 0.9])
+    assert test.difference == pytest.approx(np.mean(ours) - (0.5 if ours[0] == ours[1] else 0.6))
+    assert math.isnan(test.p)
+    assert (test.standard_error, test.verdict(), test.p_text()) == (0.0, "tie", "not known")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_p_as_text(p: float, text: str) -> None:
 def test_a_score_that_is_no_number_is_no_finding() -> None:
     test = paired_t([0.9, math.nan, 0.8], [0.8, 0.7, 0.7])
     assert test.verdict() == "tie"
-    assert test.p_text() == "nan"
+    assert test.p_text() == "not known"
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [([1.0], [1.0]), ([], []), ([1.0, 2.0], [1.0]), ([[1.0, 2.0]] * 2,) * 2])

@@ -307,7 +307,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     refused(ConfigError, "there is no dev set; give one with --dev", "rows.csv", task="text", config={})
     refused(ConfigError, "trials is 0; try at least 1", trials=0)
     refused(ConfigError, "jobs is 0; give at least 1", jobs=0)
-    refused(FileError, "holds no run to resume", out=tmp_path / "new", resume=True)
+    refused(FileError, "holds no search to resume; search in a new folder", out=tmp_path / "new", resume=True)
     refused(FileError, "tuning is not empty; use --resume to go on", out=in_folder(tuned[0]))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").touch()

@@ -214,6 +214,17 @@ def test_a_finished_run_can_be_resumed_to_itself(fit: Fit, tmp_path: Path) -> No
     assert same_weights(run, again)
 
 
+def test_what_is_said_beside_resume_is_heard(fit: Fit, tmp_path: Path) -> None:
+    fit(write_csv(tmp_path / "t.csv", small_table(24, labeled=8)), out=tmp_path / "run")
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "run").rglob("*") if file.is_file()}
+    for other in ({"test": "other.csv"}, {"method": "self-training"}, {"settings": {"training": {"steps": 7}}}):
+        with pytest.raises(DriftError, match="resume with the same ones, or use a new folder"):
+            drift.fit(out=tmp_path / "run", resume=True, quiet=True, **other)
+    plan = drift.fit(out=tmp_path / "run", resume=True, dry_run=True, quiet=True)
+    assert isinstance(plan, Plan)
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "run").rglob("*") if file.is_file()} == before
+
+
 def test_a_run_is_not_resumed_with_other_tables(fit: Fit, tmp_path: Path) -> None:
     table = small_table(24, labeled=8)
     path = write_csv(tmp_path / "t.csv", table)

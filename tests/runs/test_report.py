@@ -278,6 +278,24 @@ def test_what_another_version_did_not_measure_is_one_line_and_no_page(tmp_path: 
     assert not (tmp_path / "run" / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"seeds": None},
+        {"kept_seed": 9},
+        {"measures": {}},
+        {"test": {"rows": 3, "scores": None}},
+        {"classes": 3},
+        {"changes": {"watched": "many", "changed": 3}},
+    ],
+    ids=str,
+)
+def test_damaged_metrics_are_one_line_and_no_page(tmp_path: Path, damage: dict[str, Any]) -> None:
+    with pytest.raises(FileError, match=r"is damaged|another version"):
+        page(tmp_path / "run", metrics("test") | damage)
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
 def test_one_seed_has_no_spread() -> None:
     assert spread(SCORES[:1], "accuracy") == "50.00"
 

@@ -87,6 +87,8 @@ def fit(
 
     if not tune and (jobs is not None or cluster is not None):
         raise ConfigError("--jobs and --cluster are for trials of a search; give --tune too, or leave them out")
+    if graph is not None and train is not None:
+        raise ConfigError(f"a table, {train}, and --graph were given; name the data once")
     keep_freed_memory()
     run_fit: Callable[..., Any] = plain_fit
     if tune:

@@ -1,5 +1,6 @@
 """What a run came to, in a few lines at the terminal."""
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def show_run(console: Console, run: "Run") -> None:
         "gcn": "a graph convolutional network",
         "grand": "GRAND",
         "sampled": "a graph convolutional network, neighbours drawn",
-        "factory": metrics["model"],
+        "factory": escape(metrics["model"]),
     }[metrics["kind"]]
     console.print(
         f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} {metrics['unit']}; {how}",
@@ -80,8 +81,7 @@ def show_run(console: Console, run: "Run") -> None:
     if run.path is not None:
         console.print(f"Run: [bold]{escape(str(run.path))}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"Report: [bold]{escape(str(run.path / REPORT))}[/bold]", highlight=False, soft_wrap=True)
-        console.print(
-            f"Try next: [bold]drift {escape(NEXT[metrics['task']].replace('RUN', str(run.path)))}[/bold]",
-            highlight=False,
-            soft_wrap=True,
-        )
+        command = NEXT[metrics["task"]].replace("RUN", shlex.quote(str(run.path)))
+        if metrics["kind"] == "factory":  # no code is imported that is not named
+            command += f" --model {shlex.quote(metrics['model'])}"
+        console.print(f"Try next: [bold]drift {escape(command)}[/bold]", highlight=False, soft_wrap=True)

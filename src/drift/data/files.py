@@ -16,7 +16,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise FileError(f"{target} is a file or a link; give the name of a new folder, or of one to replace")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_room(target)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     old = aside.with_name(f"{aside.name}-old")
     aside.mkdir()  # not mkdtemp, which lets nobody else read the folder
@@ -48,7 +48,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_room(target)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     try:
         yield aside
@@ -57,6 +57,13 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         _flush(target.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _make_room(target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{target} cannot be written ({error.strerror}); give another place") from error
 
 
 def _flush(path: Path) -> None:

@@ -12,11 +12,13 @@ import numpy as np
 from scipy import stats
 
 from drift.errors import ConfigError, DataError, FileError
-from drift.experiments.statistics import PairedTest, paired_t
+from drift.experiments.statistics import PairedTest, paired_t, without_spread
 from drift.experiments.tables import Cell, Table, check_ending, write_table
 from drift.training.run_folder import DATA, METRICS, RunFolder
 
 PARTS = ("dev", "test")
+
+CUTS = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by the seed
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Finished:
     settings: str  # all but the seeds
     data: str  # its fingerprint
     rows: dict[str, tuple[Any, ...]]  # what dev and test are, by name
+    cut_by_seed: bool  # other seeds see other rows of the same data, so that fingerprints differ
 
     @classmethod
     def read(cls, path: str | Path) -> "Finished":
@@ -41,6 +44,8 @@ class Finished:
         config, metrics, data = folder.config(), folder.read_json(METRICS), folder.read_json(DATA)
         try:
             parts = [part for part in PARTS if part in metrics]
+            if not metrics["measures"]:
+                raise ValueError("it measured nothing")
             budget, first_seed = metrics["label_budget"], config["training"]["seed"]
             found = cls(
                 path=folder.path,
@@ -49,7 +54,7 @@ class Finished:
                 measures=metrics["measures"],
                 scores={
                     (part, measure): {
-                        seed: score[measure]
+                        seed: float(score[measure])
                         for seed, score in zip(metrics["seeds"], metrics[part]["scores"], strict=True)
                     }
                     for part, measure in product(parts, metrics["measures"])
@@ -60,6 +65,7 @@ class Finished:
                 settings=json.dumps({**config, "seeds": None, "training": {**config["training"], "seed": None}}),
                 data=data["fingerprint"],
                 rows={part: _rows(config, part, metrics[part]["rows"]) for part in parts},
+                cut_by_seed=any(config["data"].get(name) is not None for name in CUTS),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FileError(f"{path} is a run of another version of drift ({type(error).__name__}: {error})") from error
@@ -184,14 +190,18 @@ def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> t
             tests[row.name] = welch_t(list(ours.values()), list(theirs.values()))
             notes.append(f"{row.name}: {why}, so the test is Welch's, unpaired")
         else:
-            notes.append(f"{row.name}: not tested, for a test needs two seeds on each side")
+            lacking = next((each.name for each in (row, baseline) if not each.scores(*key)), None)
+            reason = "a test needs two seeds on each side" if lacking is None else f"{lacking} has no {part} scores"
+            notes.append(f"{row.name}: not tested, for {reason}")
     if tests:
         corrected = holm([test.p for test in tests.values()])
         tests = {name: replace(test, p=p) for (name, test), p in zip(tests.items(), corrected, strict=True)}
         many = f", corrected for {len(tests)} tests (Holm)" if len(tests) > 1 else ""
         notes.insert(0, f"differences to {baseline.name} in points ± standard error, with two-sided p-values{many}")
         if part == "dev":
-            notes.append("warning: there is no test set; dev also chose the steps, so these p-values are too small")
+            notes.append(
+                f"warning: {baseline.name} has no test scores; dev chose the steps too, so these p-values are too small"
+            )
     return tests, notes
 
 
@@ -200,19 +210,22 @@ def welch_t(ours: Sequence[float], theirs: Sequence[float]) -> PairedTest:
     difference = float(np.mean(ours) - np.mean(theirs))
     error = math.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
     if error == 0.0:
-        same = difference == 0.0
-        return PairedTest(difference, 0.0, 0.0 if same else math.copysign(math.inf, difference), float(same), 0)
+        return without_spread(difference, pairs=0)
     test = stats.ttest_ind(ours, theirs, equal_var=False)
     return PairedTest(difference, error, float(test.statistic), float(test.pvalue), 0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below a smaller one's, at most 1."""
-    corrected = [0.0] * len(p_values)
+    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below a smaller one's, at most 1.
+
+    One that is not known, nan, stays so and counts among the m.
+    """
+    corrected = [math.nan] * len(p_values)
     highest = 0.0
     for place, index in enumerate(np.argsort(p_values, kind="stable")):
-        highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
-        corrected[index] = highest
+        if not math.isnan(p_values[index]):
+            highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
+            corrected[index] = highest
     return corrected
 
 
@@ -226,22 +239,26 @@ def _budget_notes(rows: Sequence[Row]) -> list[str]:
 def _warnings(rows: Sequence[Row]) -> list[str]:
     """What makes a comparison with the first line unfair or unsure."""
     baseline, *others = rows
-    warnings = []
+    warnings = [
+        f"warning: runs of {row.name} saw other data (fingerprints differ)"
+        for row in rows
+        if len({run.data for run in row.runs if not run.cut_by_seed}) > 1
+    ]
     for row in others:
         pairs = [(a, b) for a in row.runs for b in baseline.runs if a.first_seed == b.first_seed]
-        ours, theirs = (pairs or [(row.runs[0], baseline.runs[0])])[0]
-        if ours.data != theirs.data:
-            warnings.append(f"warning: {row.name} and {baseline.name} saw other data (fingerprints differ)")
-        parts = [part for part in PARTS if part in ours.rows and part in theirs.rows]
-        warnings += [
-            f"warning: {row.name} and {baseline.name} were scored on other {part} rows"
-            for part in parts
-            if not ours.same_rows(theirs, part)
-        ]
-        if ours.budget != theirs.budget:
-            warnings.append(f"warning: {row.name} and {baseline.name} had other numbers of gold labels")
-        if ours.trials != theirs.trials:
-            warnings.append(
-                f"warning: {row.name} was tuned on dev in {ours.trials} trials, {baseline.name} in {theirs.trials}"
-            )
-    return warnings
+        for ours, theirs in pairs or [(row.runs[0], baseline.runs[0])]:
+            if ours.data != theirs.data and (pairs or not ours.cut_by_seed):
+                warnings.append(f"warning: {row.name} and {baseline.name} saw other data (fingerprints differ)")
+            parts = [part for part in PARTS if part in ours.rows and part in theirs.rows]
+            warnings += [
+                f"warning: {row.name} and {baseline.name} were scored on other {part} rows"
+                for part in parts
+                if not ours.same_rows(theirs, part)
+            ]
+            if ours.budget != theirs.budget:
+                warnings.append(f"warning: {row.name} and {baseline.name} had other numbers of gold labels")
+            if ours.trials != theirs.trials:
+                warnings.append(
+                    f"warning: {row.name} was tuned on dev in {ours.trials} trials, {baseline.name} in {theirs.trials}"
+                )
+    return list(dict.fromkeys(warnings))

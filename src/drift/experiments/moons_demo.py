@@ -58,9 +58,10 @@ def kept_demo(out: Path, bar: Bar) -> tuple[list[Path], list[str]]:
     about = {"version": drift.__version__, "trials": TRIALS, **asdict(MoonsConfig())}
     try:
         kept = json.loads((out / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        kept = {}
-    if kept.get("about") != about or not all((out / name).exists() for name in kept["files"]):
+        current = kept["about"] == about and all((out / name).exists() for name in kept["files"])
+    except (OSError, ValueError, TypeError, KeyError):
+        current = False
+    if not current:
         shown = demo(out, bar)
         files = [shown.page, *sorted(out.glob("moons-*"))]
         kept = {"about": about, "files": [file.name for file in files], "findings": list(shown.findings)}

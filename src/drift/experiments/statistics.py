@@ -29,6 +29,8 @@ class PairedTest:
         return f"{points:+.2f} ± {100 * self.standard_error:.2f}"
 
     def p_text(self) -> str:
+        if math.isnan(self.p):
+            return "not known"
         return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
     def verdict(self, level: float = 0.05) -> str:
@@ -38,8 +40,17 @@ class PairedTest:
         return "win" if self.difference > 0 else "loss"
 
 
+def without_spread(difference: float, *, pairs: int) -> PairedTest:
+    """The same difference in every pair: t = 0 and p = 1 if there is none, else neither is known.
+
+    Of a few hundred rows equal gaps are common, and t = ∞, p = 0 would call two such seeds sure.
+    """
+    same = math.isclose(difference, 0.0, abs_tol=1e-12)
+    return PairedTest(0.0 if same else difference, 0.0, 0.0 if same else math.nan, 1.0 if same else math.nan, pairs)
+
+
 def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> PairedTest:
-    """Student's paired t-test of ours against theirs, seed by seed. Equal everywhere is t = 0, p = 1."""
+    """Student's paired t-test of ours against theirs, seed by seed."""
     a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
         raise ValueError(
@@ -47,10 +58,7 @@ def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.nd
         )
     gap = a - b
     error = float(gap.std(ddof=1)) / math.sqrt(len(gap))
-    if error == 0.0:
-        same = gap[0] == 0.0
-        return PairedTest(
-            float(gap[0]), 0.0, 0.0 if same else math.copysign(math.inf, gap[0]), 1.0 if same else 0.0, len(gap)
-        )
+    if math.isclose(error, 0.0, abs_tol=1e-12):
+        return without_spread(float(gap.mean()), pairs=len(gap))
     test = stats.ttest_rel(a, b)
     return PairedTest(float(gap.mean()), error, float(test.statistic), float(test.pvalue), len(gap))

@@ -27,6 +27,7 @@ LATEX = {
     "<": "$<$",
     ">": "$>$",
     "α": r"$\alpha$",
+    "[": "{[}",  # at the beginning of a row it would be an option of the break before
     "τ": r"$\tau$",
     "ω": r"$\omega$",
     "θ": r"$\theta$",
@@ -42,12 +43,13 @@ MARKDOWN = {mark: f"\\{mark}" for mark in "\\|*_`<>[]"}
 class Cell:
     """One method in one column. scores: shares by seed; none if it was not run, which would take so many hours.
 
-    paper: the paper's figure, in percent, as it is printed there.
+    paper: the paper's figure, in percent, as it is printed there. failed: it was run, in vain.
     """
 
     scores: Mapping[int, float] = field(default_factory=dict)
     hours: float | None = None
     paper: float | None = None
+    failed: bool = False
 
     @property
     def mean(self) -> float | None:
@@ -58,6 +60,8 @@ class Cell:
         if self.scores:
             scores = list(self.scores.values())
             return mean_and_spread(scores) if len(scores) > 1 else f"{100 * scores[0]:.2f}"
+        if self.failed:
+            return "failed"
         return "not run" if self.hours is None else f"not run (about {self.hours:.3g} h)"
 
 
@@ -133,7 +137,7 @@ def lines(table: Table) -> Iterator[Line]:
 
 def difference_text(test: PairedTest) -> str:
     """The difference in points with its standard error, p-value and number of pairs."""
-    p = test.p_text() if test.p < 0.001 else f"= {test.p_text()}"
+    p = f"= {test.p_text()}" if test.p >= 0.001 else test.p_text()
     return f"{test.gap()}, p {p}, {f'{test.pairs} pairs' if test.pairs else 'unpaired'}"
 
 
@@ -231,7 +235,8 @@ def write_table(table: Table, path: str | Path) -> Path:
     """Write Markdown, LaTeX or CSV, by the ending of the file, over what is there; gives back its path."""
     check_ending(path)
     with whole_file(path) as aside:
-        aside.write_bytes(WRITERS[Path(path).suffix](table).encode())
+        # The name of a folder may be no Unicode.
+        aside.write_bytes(WRITERS[Path(path).suffix](table).encode(errors="replace"))
     return Path(path)
 
 

@@ -13,6 +13,7 @@ from drift.errors import ConfigError, FileError, Interrupted, StateError
 from drift.experiments.search_space import search_space, with_settings
 from drift.experiments.trials import Trials, free, train_apart, unheard
 from drift.experiments.workers import results, workers
+from drift.methods import METHODS
 from drift.runs.fit import FOUND, Fitting, fit, tell_search
 from drift.runs.result import Run
 from drift.runs.task import Prepared
@@ -100,9 +101,13 @@ class Tuning(Fitting):
     def _begin(self, *, resume: bool) -> Prepared:
         """Read and prepare what all trials use; refuse early what cannot be done."""
         described = self.config.model_dump(mode="json")
+        if METHODS[self.config.method_name].on_dev:
+            raise ConfigError(f"{self.config.method_name} learns from dev, and nothing is left to choose by")
         if self.config.task != "nodes" and self.sources["dev"] is None:
             raise ConfigError(NO_DEV)
         folder = None if self.folder is None else RunFolder(self.folder.path / FOLDER)
+        if folder is not None and resume and not (folder.path / CONFIG).exists():
+            raise FileError(f"{folder.path.parent} holds no search to resume; search in a new folder")
         if self.folder is not None and folder is not None:
             folder.check(described, resume=resume)
             if not resume:
@@ -126,7 +131,7 @@ class Tuning(Fitting):
         try:
             storage = None if path is None else _journal(path)
             study = trials.study(study_name="drift", storage=storage, load_if_exists=True)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise FileError(f"{path} is damaged ({error}); search again in a new folder") from error
         for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)

@@ -12,7 +12,7 @@ import torch
 from drift.data.tables import source_name
 from drift.errors import ConfigError
 from drift.methods import METHODS
-from drift.runs.config import CONFIGS, RunConfig, config_of, known_task, merge, read_config, resolve
+from drift.runs.config import CONFIGS, RunConfig, known_task, merge, read_config, resolve
 from drift.runs.node_models import node_kind
 from drift.runs.node_task import NodeTask
 from drift.runs.result import Predictions, Run, account
@@ -77,7 +77,9 @@ def fit(
     and give back the plan. fitting: what makes a run of all this, if not `Fitting`.
     """
     if train is None and config is None:
-        return _resumed(out, resume=resume, onnx=onnx, quiet=quiet)
+        if out is None or not resume:
+            raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
+        config = RunFolder(out).config()  # it names everything
     given = {"train": train, "unlabeled": unlabeled, "dev": dev, "test": test}
     named: dict[str, Any] = {kind: source_name(source) for kind, source in given.items() if source is not None}
     named |= {"text": text, "tokens": tokens, "label": label, "weak": weak}
@@ -110,17 +112,6 @@ def fit(
     folder = None if out is None else RunFolder(out)
     made = (fitting or Fitting)(resolved, kind, sources, folder, quiet=quiet)
     return made.plan() if dry_run else made.run(resume=resume, onnx=onnx)
-
-
-def _resumed(out: str | Path | None, *, resume: bool, onnx: bool, quiet: bool) -> Run:
-    """Go on with a run by its folder alone: the configuration there names everything."""
-    if out is None or not resume:
-        raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
-    folder = RunFolder(out)
-    config = config_of(folder.config(), str(folder.path))
-    sources = {part: getattr(config.data, part, None) for part in ("train", "unlabeled", "dev", "test")}
-    kind = _kind(config.task, config.model.model_dump(), None, "laptop")
-    return Fitting(config, kind, sources, folder, quiet=quiet).run(resume=True, onnx=onnx)
 
 
 class Fitting:

@@ -33,11 +33,11 @@ def write_report(run: str | Path) -> Path:
     metrics, config = folder.read_json(METRICS), folder.config()
     trace = folder.path / TRACE
     entries = read_trace(trace) if trace.exists() else []
-    title = f"{folder.path.resolve().name}: {metrics['method']} on {Path(config['data']['train']).name}"
     path = folder.path / REPORT
     with TemporaryDirectory() as pictures, whole_file(path) as aside:
-        page = _Page(metrics, Path(pictures))
         try:
+            title = f"{folder.path.resolve().name}: {metrics['method']} on {Path(config['data']['train']).name}"
+            page = _Page(metrics, Path(pictures))
             sections = [
                 page.score(),
                 *page.curves(entries),
@@ -55,6 +55,8 @@ def write_report(run: str | Path) -> Path:
             ]
         except KeyError as error:
             raise FileError(f"{folder.path} is a run of another version of drift: it lacks {error}") from error
+        except (TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
+            raise FileError(f"{folder.path} is damaged ({type(error).__name__}: {error}); copy it again") from error
         write_page(aside, title, sections)
     return path
 

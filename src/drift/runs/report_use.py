@@ -53,7 +53,11 @@ def how_to_use(folder: RunFolder, metrics: Mapping[str, Any], config: Mapping[st
     run, model, kind = shlex.quote(str(folder.path)), folder.path / MODEL, metrics["kind"]
     commands, python = USES[metrics["task"]]
     commands = [f"drift {command}".replace("RUN", run) for command in commands]
-    python = ["import drift", f"run = drift.load({str(folder.path)!r})", *python]
+    opened = f"run = drift.load({str(folder.path)!r})"
+    if kind == "factory":  # no code is imported that is not named
+        commands = [f"{command} --model {shlex.quote(metrics['model'])}" for command in commands]
+        opened = f"run = drift.load({str(folder.path)!r}, model={metrics['model']!r})"
+    python = ["import drift", opened, *python]
     sections = [
         Section("How to use it", commands=commands),
         Section("In Python", [f"The model is {KINDS[kind]}: {metrics['model']}."], commands=python),

@@ -93,7 +93,7 @@ class RunFolder:
 
     def write(self, name: str, text: str) -> Path:
         with whole_file(self.path / name) as aside:
-            aside.write_text(text, encoding="utf-8")
+            aside.write_text(text, encoding="utf-8", errors="replace")  # a path may be no Unicode
         return self.path / name
 
     def write_json(self, name: str, content: Any) -> Path:

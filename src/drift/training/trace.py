@@ -50,9 +50,11 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     entries = []
     for line in path.read_bytes().split(b"\n"):
         try:
-            entries.append(json.loads(line))
+            entry = json.loads(line)
         except ValueError:
             continue
+        if isinstance(entry, dict):
+            entries.append(entry)
     return entries
 
 

@@ -13,7 +13,7 @@ from drift.experiments.bench.collecting import Results, not_run, plan_lines, tab
 from drift.experiments.bench.estimates import estimated_seconds, spoken
 from drift.experiments.bench.figures import pictures_of
 from drift.experiments.bench.page import Made, write_bench_page
-from drift.experiments.bench.planning import jobs_of
+from drift.experiments.bench.planning import check_profile, jobs_of
 from drift.experiments.bench.running import Failure, result_of, run_jobs
 from drift.experiments.moons_demo import kept_demo
 from drift.experiments.tables import WRITERS, Table, write_table
@@ -55,10 +55,13 @@ def bench(
     dry_run: only list what would be run.
     """
     exhibit, folder = find_exhibit(name), Path(out)
+    check_profile(profile)
     if not exhibit.cells:
         return _moons(folder, dry_run=dry_run, quiet=quiet, chosen=bool(cells or methods or models or seeds))
     exhibit = part_of(exhibit, cells, methods, models)
     every = jobs_of(exhibit, profile, seeds)
+    if not every:
+        raise ConfigError(f"none of these methods is for these cells of {exhibit.name}; choose others")
     if dry_run:
         results = _results(folder, every)
         return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results)])
@@ -70,7 +73,7 @@ def bench(
     for group in exhibit.groups[profile]:
         own = {job: result for job, result in results.items() if job.group == group}
         if own or not all(job.left_out for job in every if job.group == group):
-            tables[group] = table_of(exhibit, profile, group, every, results)
+            tables[group] = table_of(exhibit, profile, group, every, results, [each.job for each in failures])
             stem = f"{exhibit.name}-{profile}-{group}"
             done.files += [write_table(tables[group], folder / f"{stem}{ending}") for ending in WRITERS]
         pictures[group] = pictures_of(exhibit, group, own, folder / FIGURES, folder) if own else []

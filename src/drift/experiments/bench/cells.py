@@ -41,7 +41,8 @@ class Job:
     def key(self) -> str:
         """A name that other settings or other data change; where the data are does not matter."""
         content = [self.config, self.rules, [fingerprint(folder) for folder in self.folders]]
-        text = json.dumps(content, sort_keys=True).replace(str(data_root()), "")
+        root = json.dumps(str(data_root()))[1:-1]  # as it is written in there
+        text = json.dumps(content, sort_keys=True).replace(root, "")
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from drift.data.planetoid import FOLDERS
 from drift.experiments.bench.cells import Job, data_root
+from drift.methods import METHODS
 from drift.presets import preset_names
 from drift.runs.config import merge, resolve
 from drift.runs.task import STACKED
@@ -46,6 +47,9 @@ def make_jobs(
     dataset, _, labels = cell.rpartition("-")
     task, weak, stacked = task_of(dataset), labels == "weak", kind in STACKED
     own = {"nodes": _graph, "text": _texts, "tokens": _sentences}[task](dataset, kind, profile, labels, gold)
+    if (trained := METHODS[method].model) is not None:  # its own model, whatever that of the group is
+        kind, own = trained, {**own, "model": {"name": trained}}
+        stacked = kind in STACKED
     common = {"method": {"name": method}, "training": {"trackers": ()}, "seeds": seeds if stacked else 1}
     layers = [own, common, settings]
     config = resolve(task=task, kind=kind, weak=weak, preset_name=dataset, profile=profile, layers=layers).model_dump(

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -112,7 +113,7 @@ def _text_row(name: str, paper: dict[str, Any], root: str | None, faults: list[s
         return [*start, ABSENT, classes, "-", "-"]
     try:
         found = look(folder)
-    except (OSError, EOFError, ValueError, AttributeError, TypeError) as error:  # a file that is not what it should be
+    except (OSError, EOFError, zlib.error, ValueError, AttributeError, TypeError) as error:
         faults.append(f"{folder} cannot be read ({' '.join(str(error).split())}); get its files again")
         return [*start, UNREADABLE, classes, "-", "-"]
     rows = " / ".join(f"{found.rows[part]:,}" if part in found.rows else ABSENT for part in PARTS)

@@ -56,7 +56,7 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) ->
         rows = [row for row in exhibit.rows if name in row.settings["method"]]
         for place, cell in enumerate(cell for cell in exhibit.cells if cell.startswith(f"{dataset}-")):
             scores = {row.settings["method"][name]: scores_of(results, row, cell, group) for row in rows}
-            points = [(value, 100 * np.array(found)) for value, found in scores.items() if found]
+            points = [(value, 100 * np.array([*found.values()])) for value, found in scores.items() if found]
             if points:
                 _band(axes, points, cell, place)
                 drawn = True
@@ -83,7 +83,7 @@ def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> li
     width, tops, floors = 0.8 / len(exhibit.rows), [], []
     for place, row in enumerate(exhibit.rows):
         for column, cell in enumerate(exhibit.cells):
-            scores = 100 * np.array(scores_of(results, row, cell, group))
+            scores = 100 * np.array([*scores_of(results, row, cell, group).values()])
             if len(scores):
                 spread = scores.std(ddof=1) if len(scores) > 1 else 0.0
                 tops.append(scores.mean() + spread)
@@ -103,7 +103,7 @@ def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> li
 def rings(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
     """Self-training's rings and DRIFT's, of the seed each run kept, or of the first run."""
     paths: list[Path] = []
-    for job in _first_runs([job for job in results if job.group == group]):
+    for job in _first_runs(list(results)):
         run = RunFolder(cell_folder(runs, job) / RUN)
         metrics = run.read_json(METRICS)
         name = f"{exhibit.name}-{group}-{job.cell}-{job.row.lower()}"

@@ -15,9 +15,8 @@ STACKED_SEEDS, SEEDS = 10, 3  # of models that train many seeds at once, and of 
 
 
 def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Job]:
-    """Every run it takes, those that the profile leaves out too. Methods that do not exist here have none."""
-    if profile not in PROFILES:
-        raise ConfigError(f"there is no profile {profile!r}{nearest(profile, PROFILES)}")
+    """Every run it takes, those that the profile leaves out too."""
+    check_profile(profile)
     if not exhibit.groups[profile]:
         raise ConfigError(f"profile {profile} has no such model of {exhibit.name}; leave out --models")
     jobs: list[Job] = []
@@ -39,8 +38,13 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
     return jobs
 
 
+def check_profile(profile: str) -> None:
+    if profile not in PROFILES:
+        raise ConfigError(f"there is no profile {profile!r}{nearest(profile, PROFILES)}")
+
+
 def serves(row: Row, cell: str) -> bool:
-    """Whether there is such a method, for the task of such a cell, and labels to learn from."""
+    """Whether the method is for the task of such a cell, and there are labels to learn from."""
     if row.gold and cell == "webpage-weak":  # its training sentences have weak tags alone
         return False
-    return row.method in METHODS and task_of(cell.rpartition("-")[0]) in METHODS[row.method].tasks
+    return task_of(cell.rpartition("-")[0]) in METHODS[row.method].tasks

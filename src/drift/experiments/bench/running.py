@@ -54,8 +54,10 @@ def result_of(folder: Path, job: Job) -> Result | None:
         return None
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        return Result(**{**found, "scores": {int(seed): score for seed, score in found["scores"].items()}})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        scores = {int(seed): float(score) for seed, score in found["scores"].items()}
+        budget = {part: int(found["budget"][part]) for part in ("train", "dev", "total")}
+        return Result(scores, budget, float(found["seconds"]))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileError(f"{file} cannot be read ({error}); delete its folder to have it run again") from error
 
 
