@@ -87,6 +87,11 @@ def test_a_table_is_made_once(call: Call, data: Path, tmp_path: Path, monkeypatc
     assert (code, again) == (0, shown)
     code, listed, _ = call("bench", "graphs", *FEW, "-o", str(out), "--dry-run")
     assert "graph  cora-10  Self-training  finished" in listed
+    more = ("--cells", "cora-10", "--methods", "self-training,drift", "--seeds", "2")
+    code, collected, _ = call("bench", "graphs", *more, "-o", str(out), "--collect")
+    assert code == 0
+    assert rows["Self-training"]["mean"][:4] in collected
+    assert "not run (about" in collected
 
 
 def test_a_failure_is_told_at_the_end_and_the_rest_is_there(call: Call, data: Path, tmp_path: Path) -> None:

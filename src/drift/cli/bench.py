@@ -26,6 +26,7 @@ def bench(
         None, metavar="ADDRESS", help="Of a Dask scheduler, such as tcp://host:8786, or `ray`."
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only list what is finished and what would be run."),
+    collect: bool = typer.Option(False, "--collect", help="Run nothing: write down what is finished so far."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
     """Make a table or figure of the paper again, beside the paper's own numbers.
@@ -70,6 +71,7 @@ def bench(
         jobs=jobs,
         cluster=cluster,
         dry_run=dry_run,
+        collect=collect,
         quiet=quiet,
     )
     for table in done.tables:

@@ -45,6 +45,7 @@ def bench(
     jobs: int | None = None,
     cluster: str | None = None,
     dry_run: bool = False,
+    collect: bool = False,
     quiet: bool = False,
 ) -> Bench:
     """Make a table or figure of the paper: run what is not finished yet, then write down what there is.
@@ -52,7 +53,7 @@ def bench(
     name: of the exhibit, or its place, such as `table1`. out: a folder for runs, tables and figures. seeds: ten for
     models that train them at once, else three, if left out. cells, methods, models: only these; models are frozen,
     finetuned and so on. jobs: runs at once on this machine. cluster: the address of a Dask scheduler, or "ray".
-    dry_run: only list what would be run.
+    dry_run: only list what would be run. collect: run nothing, and write down what is finished.
     """
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
@@ -65,7 +66,7 @@ def bench(
     if dry_run:
         results = _results(folder, every)
         return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results)])
-    failures = _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
+    failures = [] if collect else _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
     results = _results(folder, every)
     done = Bench(failures=failures, lines=not_run(exhibit, every, results))
     tables: dict[str, Table] = {}
