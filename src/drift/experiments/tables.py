@@ -62,7 +62,9 @@ class Cell:
             return mean_and_spread(scores) if len(scores) > 1 else f"{100 * scores[0]:.2f}"
         if self.failed:
             return "failed"
-        return "not run" if self.hours is None else f"not run (about {self.hours:.3g} h)"
+        if self.hours is None:
+            return "not run"
+        return f"not run (about {self.hours:.3g} h)" if self.hours >= 1 else f"not run (about {60 * self.hours:.2g} min)"
 
 
 @dataclass
