@@ -64,7 +64,8 @@ class Cell:
             return "failed"
         if self.hours is None:
             return "not run"
-        return f"not run (about {self.hours:.3g} h)" if self.hours >= 1 else f"not run (about {60 * self.hours:.2g} min)"
+        time = f"{self.hours:.3g} h" if self.hours >= 1 else f"{60 * self.hours:.2g} min"
+        return f"not run (about {time})"
 
 
 @dataclass
