@@ -17,7 +17,7 @@ LAPTOP = {  # what a laptop's models are, beside the paper's RoBERTa-base, which
     "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
     "finetuned": "a small encoder, fine-tuned for few steps",
     "textcnn": "fewer maps, steps and words than in the paper",
-    "graph": "α is 0.7 of a GCN on Cora and CiteSeer and 0.9 elsewhere, chosen on dev; the paper has 0.99",
+    "graph": "α is 0.7 of a GCN on Cora and CiteSeer, by dev, and 0.9 elsewhere; the paper has 0.99",
 }
 
 

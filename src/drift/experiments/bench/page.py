@@ -18,7 +18,7 @@ from drift.runs.report import REPORT
 PROFILE_WORDS = {
     "paper": "the paper's configuration, for GPUs: RoBERTa-base, fine-tuned",
     "laptop": "what two cores can do: texts and words have smaller encoders, fewer rows and fewer steps than in the"
-    " paper, so that its figures beside ours are for orientation; graphs are as in the paper but for α, chosen on dev",
+    " paper, so that its figures beside ours are for orientation; graphs are as in the paper but for α",
 }
 INDENT = "\N{NO-BREAK SPACE}" * 3
 NOT_COMPARED = "not compared"
