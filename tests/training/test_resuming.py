@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from drift.errors import Interrupted, StateError
+from drift.training import snapshot
 from drift.training.run_folder import DIVERGED, TRACE
+from drift.training.trainer import Trainer
 from tests.training.runs import (
     SETTINGS,
     Seen,
@@ -154,3 +157,17 @@ def test_a_bad_step_is_not_taken_and_told_with_its_rows(tmp_path: Path, factor: 
 def test_a_bad_first_step_says_that_there_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"step 1 of the start phase, on labeled rows .*; no checkpoint was written"):
         small_run(tmp_path / "run", student=Breaks(1, float("nan"))).run()
+
+
+def test_a_checkpoint_of_another_version_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take = snapshot.take
+
+    def older(run: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
+        shared, own = take(run)
+        return {name: value for name, value in shared.items() if name != "first_classes"}, own
+
+    monkeypatch.setattr(snapshot, "take", older)
+    with pytest.raises(Interrupted):
+        small_run(tmp_path / "run", kind=stopped_after(14)).run()
+    with pytest.raises(StateError, match="lacks 'first_classes', for it is of another version of drift"):
+        small_run(tmp_path / "run").run(resume=True)

@@ -116,7 +116,13 @@ class Trainer(Watch):
             found = self.checkpoints.newest() if resume and self.checkpoints else None
             self.enter(found.state["at"] if found else 0)
             if found:
-                snapshot.put_back(self, found.state, found.own)
+                try:
+                    snapshot.put_back(self, found.state, found.own)
+                except KeyError as error:
+                    raise StateError(
+                        f"the checkpoint lacks {error}, for it is of another version of drift; go on with that version,"
+                        " or begin anew in another folder"
+                    ) from error
             else:
                 self.trace.rewind(0)
             while True:
