@@ -150,13 +150,13 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
         return figure
 
 
-def band(axes: Axes, looks: Sequence[tuple[int, Sequence[float]]], colour: str) -> None:
-    """One standard deviation over seeds to either side of the mean. looks: steps, and shares by seed there."""
-    if looks and len(looks[0][1]) > 1:
-        scores = 100 * np.array([shares for _, shares in looks])
-        mean, spread = scores.mean(1), scores.std(1, ddof=1)
-        steps = [step for step, _ in looks]
-        axes.fill_between(steps, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+def band(axes: Axes, looks: Sequence[tuple[float, Sequence[float]]], colour: str) -> None:
+    """One standard deviation over seeds to either side of the mean. looks: places, and shares by seed there."""
+    if any(len(shares) > 1 for _, shares in looks):
+        mean = 100 * np.array([np.mean(shares) for _, shares in looks])
+        spread = 100 * np.array([np.std(shares, ddof=1) if len(shares) > 1 else 0.0 for _, shares in looks])
+        places = [place for place, _ in looks]
+        axes.fill_between(places, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
 
 
 def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:

@@ -56,9 +56,9 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) ->
         rows = [row for row in exhibit.rows if name in row.settings["method"]]
         for place, cell in enumerate(cell for cell in exhibit.cells if cell.startswith(f"{dataset}-")):
             scores = {row.settings["method"][name]: scores_of(results, row, cell, group) for row in rows}
-            points = [(value, 100 * np.array([*found.values()])) for value, found in scores.items() if found]
+            points = [(value, list(found.values())) for value, found in scores.items() if found]
             if points:
-                _band(axes, points, cell, place)
+                _line(axes, points, cell, place)
                 drawn = True
         axes.set(xlabel=SYMBOLS[name], ylabel="test accuracy (%)", title=f"{SYMBOLS[name]} on {dataset}")
         _plain(axes)
@@ -67,13 +67,11 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) ->
     return [save(figure, folder, f"{exhibit.name}-{group}")] if drawn else []
 
 
-def _band(axes: Axes, points: list[tuple[float, np.ndarray]], label: str, place: int) -> None:
-    x = [value for value, _ in points]
-    mean = np.array([found.mean() for _, found in points])
-    spread = np.array([found.std(ddof=1) if len(found) > 1 else 0.0 for _, found in points])
+def _line(axes: Axes, points: list[tuple[float, list[float]]], label: str, place: int) -> None:
+    x, mean = [value for value, _ in points], [100 * np.mean(shares) for _, shares in points]
     colour, dash = CLASS_COLOURS[place], ("-", "--")[place % 2]
     axes.plot(x, mean, f"{MARKERS[place % len(MARKERS)]}{dash}", color=colour, label=label, markersize=5)
-    axes.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    band(axes, points, colour)
 
 
 def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
