@@ -1,6 +1,7 @@
 """What a bench is made of: the paper's numbers, the catalogue, the names of runs, estimates, tables and figures."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +176,23 @@ def test_seeds_train_together_where_the_model_can() -> None:
     ]
 
 
-def test_a_laptop_fine_tunes_three_cells() -> None:
-    texts = [job for name in ("weak", "semi") for job in jobs(name, seeds=1, methods=["drift"])]
-    run = {job.cell for job in texts if job.kind == "finetuned" and not job.left_out}
-    assert run == {"agnews-30", "agnews-weak", "imdb-weak"}
+def test_a_laptop_fine_tunes_start_and_game_in_three_cells() -> None:
+    texts = [job for name in ("weak", "semi") for job in jobs(name, seeds=1)]
+    run = {(job.cell, job.row) for job in texts if job.group == "finetuned" and not job.left_out}
+    cells, rows = ("agnews-30", "agnews-weak", "imdb-weak"), ("Start", "Self-training", "DRIFT")
+    assert run == set(product(cells, rows))
     assert all(job.kind == "frozen" or job.left_out for job in jobs("ablation", seeds=1, cells=["agnews-30"]))
+    (told,) = not_run(find_exhibit("semi"), jobs("semi"), {})
+    assert "(rest of agnews-30, agnews-50, " in told
+
+
+def test_cells_and_kind_of_model_named_together_are_run_though_the_profile_leaves_them_out() -> None:
+    left_out = jobs("ablation", seeds=1, models=["finetuned"])
+    named = jobs("ablation", seeds=1, models=["finetuned"], cells=["imdb-30"])
+    assert all(job.left_out for job in left_out)
+    assert named
+    assert not any(job.left_out for job in named)
+    assert {job.key for job in named} < {job.key for job in left_out}
 
 
 def test_the_ablation_switches_are_those_of_the_papers_footnote() -> None:

@@ -14,9 +14,6 @@ RINGS_AT = (0, 100, 200, 300)
 ALPHAS, TAUS = (0.7, 0.8, 0.9, 0.95, 0.99), (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-Groups = Mapping[str, Mapping[str, Sequence[str] | None]]
-
-
 @dataclass(frozen=True)
 class Row:
     """A line of a table. paper: what the paper calls it there, if it has it. settings: over those of the preset.
@@ -33,10 +30,25 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Exhibit:
-    """A table or figure. groups: by profile, the kinds of model there is a table for, and which cells of it are run.
+class Part:
+    """What a profile runs of a table: cells, and rows by title; None are all."""
 
-    None are all cells. baseline: the row that others are tested against.
+    cells: Sequence[str] | None = None
+    rows: Sequence[str] | None = None
+
+    def has(self, row: Row, cell: str) -> bool:
+        return (self.cells is None or cell in self.cells) and (self.rows is None or row.title in self.rows)
+
+
+Groups = Mapping[str, Mapping[str, Part]]
+WHOLE = Part()
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table or figure. groups: by profile, the kinds of model there is a table for, and what of it is run.
+
+    baseline: the row that others are tested against.
     """
 
     name: str
@@ -61,18 +73,19 @@ def _rows(start: str, *others: str, before: Sequence[Row] = ()) -> list[Row]:
 
 
 def _everywhere(group: str) -> Groups:
-    return {profile: {group: None} for profile in PROFILES}
+    return {profile: {group: WHOLE} for profile in PROFILES}
 
 
 def _settings(**method: Any) -> dict[str, Any]:
     return {"method": method}
 
 
-FINETUNED: dict[str, Sequence[str] | None] = {"finetuned": None}
-TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": None, "finetuned": ()}}
+FINETUNED = {"finetuned": WHOLE}
+TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": Part(cells=())}}
 # What a laptop fine-tunes, and trains from scratch.
-WEAK, SEMI = ("agnews-weak", "imdb-weak"), ("agnews-30",)
-TEXTCNN = [f"agnews-{labels}" for labels in ("weak", 30, 50, 200, 1000)]
+GAME = ("Start", "Self-training", "DRIFT")
+WEAK, SEMI = Part(("agnews-weak", "imdb-weak"), GAME), Part(("agnews-30",), GAME)
+TEXTCNN = Part([f"agnews-{labels}" for labels in ("weak", 30, 50, 200, 1000)])
 STUDIED = ("agnews-30", "agnews-weak", "imdb-30", "imdb-weak")
 
 EXHIBITS = {
@@ -88,7 +101,7 @@ EXHIBITS = {
                 *("WeSTClass", "Mean Teacher", "UAST", "BOND", "COSINE"),
                 before=[Row("All gold labels", "supervised", "RoBERTa-Full", gold=True)],
             ),
-            {"paper": FINETUNED, "laptop": {"frozen": None, "finetuned": WEAK}},
+            {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": WEAK}},
             "Self-training",
         ),
         Exhibit(
@@ -97,7 +110,7 @@ EXHIBITS = {
             "30 to 1,000 labels a class: texts",
             paper_numbers()["semi"]["columns"],
             _rows("RoBERTa-Semi", "VAMPIRE", "UDA", "MixText", "Mean Teacher", "UAST"),
-            {"paper": FINETUNED, "laptop": {"frozen": None, "finetuned": SEMI}},
+            {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": SEMI}},
             "Self-training",
         ),
         Exhibit(
@@ -106,7 +119,7 @@ EXHIBITS = {
             "TextCNN from scratch: texts, weak labels and 30 to 1,000 a class",
             paper_numbers()["textcnn"]["columns"],
             _rows("TextCNN", "UAST"),
-            {"paper": {"textcnn": None}, "laptop": {"textcnn": TEXTCNN}},
+            {"paper": {"textcnn": WHOLE}, "laptop": {"textcnn": TEXTCNN}},
             "Self-training",
         ),
         Exhibit(
@@ -195,15 +208,20 @@ def part_of(
     methods: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
 ) -> Exhibit:
-    """The same with some of its cells, of its rows by method or title, and of its kinds of model; None are all."""
+    """The same with some of its cells, of its rows by method or title, and of its kinds of model; None are all.
+
+    Where both cells and kinds of model are named, no profile leaves any of it out.
+    """
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
     known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
     kept = _chosen(methods, known, "method", exhibit)
     rows = [row for row in exhibit.rows if row.method in kept or row.title in kept]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
     kinds = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
+    named = cells is not None and models is not None
     groups = {
-        profile: {group: run for group, run in own.items() if group in kinds} for profile, own in exhibit.groups.items()
+        profile: {group: WHOLE if named else part for group, part in own.items() if group in kinds}
+        for profile, own in exhibit.groups.items()
     }
     return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
 

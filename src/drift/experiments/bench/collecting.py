@@ -51,23 +51,23 @@ def not_run(exhibit: Exhibit, jobs: Sequence[Job], results: Results) -> list[str
     for group in dict.fromkeys(job.group for job in jobs):
         out = [job for job in jobs if job.group == group and job.left_out and job not in results]
         if out:
-            cells = ", ".join(dict.fromkeys(job.cell for job in out))
+            run = {job.cell for job in jobs if job.group == group and not job.left_out}
+            cells = ", ".join(
+                f"rest of {cell}" if cell in run else cell for cell in dict.fromkeys(job.cell for job in out)
+            )
             lines.append(f"not run in this profile: {group}, {len(out)} runs, about {_spoken(out, results)} ({cells})")
     return lines
 
 
 def plan_lines(jobs: Sequence[Job], results: Results) -> list[str]:
     """What is finished and what is to be run, a line a cell and method, with estimates, and the sum of them."""
-    lines = []
+    lines, jobs = [], [job for job in jobs if not job.left_out]
     for group, row, cell in dict.fromkeys((job.group, job.row, job.cell) for job in jobs):
         here = [job for job in jobs if (job.group, job.row, job.cell) == (group, row, cell)]
         left = [job for job in here if job not in results]
-        state = "finished"
-        if left:
-            what = "not run in this profile" if left[0].left_out else "to run"
-            state = f"{what}: {len(left)} of {len(here)}, about {_spoken(left, results)}"
+        state = f"to run: {len(left)} of {len(here)}, about {_spoken(left, results)}" if left else "finished"
         lines.append(f"{group}  {cell}  {row}  {state}")
-    left = list({job.key: job for job in jobs if not job.left_out and job not in results}.values())
+    left = list({job.key: job for job in jobs if job not in results}.values())
     if not left:
         return [*lines, "nothing is left to run"]
     embedding = embedding_seconds(left)

@@ -20,7 +20,7 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
     if not exhibit.groups[profile]:
         raise ConfigError(f"profile {profile} has no such model of {exhibit.name}; leave out --models")
     jobs: list[Job] = []
-    for group, run in exhibit.groups[profile].items():
+    for group, part in exhibit.groups[profile].items():
         for cell, row in product(exhibit.cells, exhibit.rows):
             if not serves(row, cell):
                 continue
@@ -33,7 +33,7 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
                 settings=row.settings,
                 gold=row.gold,
                 seeds=seeds or (STACKED_SEEDS if kind in STACKED else SEEDS),
-                left_out=run is not None and cell not in run,
+                left_out=not part.has(row, cell),
             )
     return jobs
 
