@@ -60,6 +60,13 @@ def test_the_game_draws_what_was_looked_at_and_leaves_out_what_was_not() -> None
     assert [(20, 3.0)] in lines(flips).values()
 
 
+def test_without_a_part_for_the_teachers_answer_neither_its_norm_nor_an_angle_is_drawn() -> None:
+    alone = {**TRACE[4], "interaction_norm": 0.0, "angle": None, "flips": 3, "mean_omega": 0.5}
+    shares, flips = game_curves([alone]).axes
+    assert lines(shares) == {"mean ω": [(10, 50.0)]}
+    assert [(10, 3.0)] in lines(flips).values()
+
+
 def test_reliability_in_percent() -> None:
     bins = [{"rows": 3, "confidence": 0.5, "accuracy": 0.25}, {"rows": 5, "confidence": 0.9, "accuracy": 1.0}]
     left, right = reliability({"before": bins, "after": bins[:1]}).axes

@@ -176,6 +176,9 @@ def test_the_game_and_its_pseudo_labels(tmp_path: Path) -> None:
     paragraphs = " ".join(page(tmp_path / "run", metrics("test"), TRACE).texts["p"])
     assert "0.25 and 0.12" in paragraphs
     assert "62.5 % of those with a known gold label were right" in paragraphs
+    alone = page(tmp_path / "alone", metrics("test"), [{**entry, "interaction_norm": 0.0} for entry in TRACE]).texts
+    assert "Weights and pseudo-labels" in alone["h2"]
+    assert "interaction" not in " ".join(alone["p"])
     plain = [{key: value for key, value in entry.items() if "norm" not in key} for entry in TRACE]
     assert "Student and teacher" not in page(tmp_path / "plain", metrics("test"), plain).texts["h2"]
 

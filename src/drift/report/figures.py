@@ -160,18 +160,27 @@ def band(axes: Axes, looks: Sequence[tuple[float, Sequence[float]]], colour: str
 
 
 def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:
-    """The game over its steps: both gradients, their angle, weights and pseudo-labels. entries: of a run's trace."""
+    """The game over its steps: both gradients, their angle, weights and pseudo-labels. entries: of a run's trace.
+
+    Of a method whose student expects no answer from its teacher, weights and pseudo-labels alone.
+    """
+    interacts = interaction(entries)
     with _style():
-        figure = Figure(figsize=(8, 5.2), layout="constrained")
-        norms, angle, shares, flips = figure.subplots(2, 2).flat
-        for axis, name, label, factor in (
-            (norms, "leader_norm", "leader", 1),
-            (norms, "interaction_norm", "(1 - α) interaction", 1),
-            (angle, "angle", "", 1),
+        figure = Figure(figsize=(8, 5.2 if interacts else 2.7), layout="constrained")
+        *above, shares, flips = figure.subplots(1 + interacts, 2).flat
+        drawn = [
             (shares, "mean_omega", "mean ω", 100),
             (shares, "pseudo_label_accuracy", "pseudo-labels that are right", 100),
             (flips, "flips", "", 1),
-        ):
+        ]
+        if interacts:
+            norms, angle = above
+            drawn += [
+                (norms, "leader_norm", "leader", 1),
+                (norms, "interaction_norm", "(1 - α) interaction", 1),
+                (angle, "angle", "", 1),
+            ]
+        for axis, name, label, factor in drawn:
             points = [(entry["step"], factor * entry[name]) for entry in entries if entry.get(name) is not None]
             if points:
                 place = len(axis.lines)
@@ -179,17 +188,23 @@ def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:
                 axis.plot(
                     *zip(*points, strict=True), f"{MARKERS[place]}{dash}", color=colour, label=label, markersize=3
                 )
-        _log_if_positive(norms)
-        norms.set(title="Norm of each part of the gradient")
-        angle.set(title="Angle between them (degrees)", ylim=(0, 180), yticks=range(0, 181, 45))
-        angle.axhline(90, color="black", linewidth=0.8)
+        if interacts:
+            _log_if_positive(norms)
+            norms.set(title="Norm of each part of the gradient")
+            norms.legend()
+            angle.set(title="Angle between them (degrees)", ylim=(0, 180), yticks=range(0, 181, 45))
+            angle.axhline(90, color="black", linewidth=0.8)
         shares.set(title="Weights and pseudo-labels (%)", xlabel="step of the game")
         flips.set(title="Pseudo-labels changed since the last look", xlabel="step of the game")
         flips.set_ylim(bottom=0)
-        for axis in (norms, shares):
-            if axis.lines:
-                axis.legend()
+        if shares.lines:
+            shares.legend()
         return figure
+
+
+def interaction(entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the student's gradient had a part for the teacher's answer at any step."""
+    return any(entry.get("interaction_norm") for entry in entries)
 
 
 def reliability(bins: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:

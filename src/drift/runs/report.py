@@ -218,11 +218,16 @@ class _Page:
             return []
         last = looks[-1]
         told = [
-            "The student's gradient has two parts: its own (leader), and what it expects its teacher to change because"
-            " of it (interaction); conventional self-training has the first alone. When last looked at, after"
-            f" {last['step']:,} steps, they measured {last['leader_norm']:.2g} and {last['interaction_norm']:.2g}; the"
-            f" mean weight ω of a pseudo-label was {last['mean_omega']:.3f}."
+            f"When last looked at, after {last['step']:,} steps, the mean weight ω of a pseudo-label was"
+            f" {last['mean_omega']:.3f}."
         ]
+        if interacts := figures.interaction(looks):
+            told.insert(
+                0,
+                "The student's gradient has two parts: its own (leader), and what it expects its teacher to change"
+                " because of it (interaction); conventional self-training has the first alone. They last measured"
+                f" {last['leader_norm']:.2g} and {last['interaction_norm']:.2g}.",
+            )
         if "pseudo_label_accuracy" in last:
             told.append(
                 f"Of the pseudo-labels on a fixed sample, {100 * last['pseudo_label_accuracy']:.1f} % of those with a"
@@ -230,7 +235,8 @@ class _Page:
             )
         sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
         picture = self.draw(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
-        return [Section("Student and teacher", told, pictures=[picture])]
+        title = "Student and teacher" if interacts else "Weights and pseudo-labels"
+        return [Section(title, told, pictures=[picture])]
 
     def changes(self) -> list[Section]:
         found = self.metrics.get("changes")
