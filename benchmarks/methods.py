@@ -18,10 +18,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.methods import METHODS
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from drift.tasks.scoring import mean_and_spread
 from drift.training.plan import Plan
 from recorded import RESULTS, add_line, read_lines
 

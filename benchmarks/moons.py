@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from drift.experiments.moons import MoonsConfig, compare, run
-from drift.experiments.statistics import PairedTest, paired_t
+from drift.experiments.statistics import TTest, paired_t
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 ROWS, PAGE, SPEED = (RESULTS / name for name in ("two-moons.jsonl", "two-moons.md", "two-moons-speed.json"))
@@ -81,8 +81,8 @@ def table() -> None:
                 f"{100 * row['start']:.1f}",
                 trials,
                 *(f"{100 * mean:.2f} ± {100 * spread:.2f}" for mean, spread in (st, dr)),
-                PairedTest(**test).gap(),
-                PairedTest(**test).p_text(),
+                TTest(**test).gap(),
+                TTest(**test).p_text(),
                 verdict,
             ]
             lines.append(f"| {' | '.join(map(str, cells))} |")

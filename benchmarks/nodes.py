@@ -20,9 +20,10 @@ from typing import Any
 
 from drift.data.graphs import read_graph
 from drift.experiments.bench.paper import paper_figure
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, add_line, read_lines
 
 PARTS = ("public", "start", "study", "tuned", "drawn")

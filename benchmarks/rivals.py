@@ -27,12 +27,13 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
 
 from drift.data.labels import UNLABELED
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.models.embedding import embed
 from drift.models.encoders import encoder_path
 from drift.runs.config import resolve
 from drift.runs.text_data import TextData, read_text_data
 from drift.runs.text_models import scaling
+from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, add_line, read_lines
 
 LINES, TABLE, OUR_LINES = RESULTS / "rivals.jsonl", RESULTS / "rivals.md", RESULTS / "text.jsonl"

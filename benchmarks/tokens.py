@@ -17,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, add_line, read_lines
 
 LINES, TABLE, SPEED = RESULTS / "tokens.jsonl", RESULTS / "tokens.md", RESULTS / "token_speed.json"

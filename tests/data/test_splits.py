@@ -1,11 +1,11 @@
-"""Choosing which rows keep their labels."""
+"""Choosing which rows keep their labels, and which are taken at all."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.splits import sample_per_class
+from drift.data.splits import sample_per_class, some_rows
 from drift.errors import LabelError
 
 labelings = st.lists(st.integers(0, 3), min_size=1, max_size=60)
@@ -37,3 +37,14 @@ def test_every_row_can_be_chosen() -> None:
     y = np.repeat([0, 1], 10)
     seen = np.concatenate([sample_per_class(y, 3, seed=seed) for seed in range(50)])
     assert np.array_equal(np.unique(seen), np.arange(20))
+
+
+@given(rows=st.integers(0, 30), wanted=st.none() | st.integers(1, 40), seed=st.integers(0, 99))
+def test_some_rows_are_different_ones_or_all_as_they_are(rows: int, wanted: int | None, seed: int) -> None:
+    chosen = some_rows(rows, wanted, seed=seed)
+    if wanted is None or wanted >= rows:
+        assert chosen is None
+        return
+    assert len(np.unique(chosen)) == wanted
+    assert chosen.min() >= 0
+    assert chosen.max() < rows

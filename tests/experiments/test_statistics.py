@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from drift.experiments.statistics import PairedTest, mean_and_spread, paired_t
+from drift.experiments.statistics import TTest, paired_t
 
 # Accuracies in steps of a thousandth, as test sets of a thousand rows give.
 scores = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=2, max_size=40).map(
@@ -50,7 +50,7 @@ def test_the_other_way_round_is_the_same_test(pairs: np.ndarray) -> None:
 
 def test_equal_everywhere_is_a_tie() -> None:
     test = paired_t([0.9, 0.8, 0.7], [0.9, 0.8, 0.7])
-    assert test == PairedTest(0.0, 0.0, 0.0, 1.0, 3)
+    assert test == TTest(0.0, 0.0, 0.0, 1.0, 3)
     assert test.verdict() == "tie"
 
 
@@ -74,7 +74,7 @@ def test_the_same_gap_everywhere_is_no_proof(ours: list[float]) -> None:
     ],
 )
 def test_verdicts(difference: float, p: float, level: float, verdict: str) -> None:
-    assert PairedTest(difference, 0.1, 1.0, p, 5).verdict(level) == verdict
+    assert TTest(difference, 0.1, 1.0, p, 5).verdict(level) == verdict
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_verdicts(difference: float, p: float, level: float, verdict: str) -> No
     [(0.0015, 0.0008, "+0.15 ± 0.08"), (-0.0015, 0.0008, "-0.15 ± 0.08"), (-1e-9, 0.0, "+0.00 ± 0.00")],
 )
 def test_the_gap_in_points(difference: float, error: float, text: str) -> None:
-    assert PairedTest(difference, error, 1.0, 0.5, 5).gap() == text
+    assert TTest(difference, error, 1.0, 0.5, 5).gap() == text
 
 
 @pytest.mark.parametrize(
     ("p", "text"), [(0.0451, "0.045"), (1.0, "1.000"), (0.001, "0.001"), (0.00099, "< 0.001"), (0.0, "< 0.001")]
 )
 def test_p_as_text(p: float, text: str) -> None:
-    assert PairedTest(0.1, 0.1, 1.0, p, 5).p_text() == text
+    assert TTest(0.1, 0.1, 1.0, p, 5).p_text() == text
 
 
 def test_a_score_that_is_no_number_is_no_finding() -> None:
@@ -102,7 +102,3 @@ def test_a_score_that_is_no_number_is_no_finding() -> None:
 def test_too_few_or_unpaired_scores_are_refused(ours: list, theirs: list) -> None:
     with pytest.raises(ValueError, match="at least 2 scores on the same seeds"):
         paired_t(ours, theirs)
-
-
-def test_mean_and_sample_deviation_come_in_percent() -> None:
-    assert mean_and_spread([0.8, 0.9]) == "85.00 ± 7.07"

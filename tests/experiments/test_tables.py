@@ -13,7 +13,7 @@ from rich.console import Console
 from scipy import stats
 
 from drift.errors import ConfigError
-from drift.experiments.statistics import PairedTest
+from drift.experiments.statistics import TTest
 from drift.experiments.tables import LATEX, Cell, Table, as_csv, as_latex, as_markdown, lines, show_table, write_table
 
 START = {0: 0.80, 1: 0.82, 2: 0.79}
@@ -66,7 +66,7 @@ def test_the_baseline_itself_one_seed_and_none_are_not_tested(row: str, column: 
 
 
 def test_tests_that_are_given_take_the_place_of_paired_ones() -> None:
-    welch = PairedTest(0.05, 0.01, 5.0, 0.0004, 0)
+    welch = TTest(0.05, 0.01, 5.0, 0.0004, 0)
     shown = table(tests={("UDA", "films"): welch})
     assert shown.test("DRIFT", "news 30") is None
     assert "+5.00 ± 1.00, p < 0.001, unpaired" in printed(shown)

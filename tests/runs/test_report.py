@@ -16,7 +16,7 @@ from drift.cli.report import report
 from drift.data.graphs import Graph
 from drift.errors import FileError
 from drift.runs.config import TextConfig
-from drift.runs.report import spread, write_report
+from drift.runs.report import write_report
 from drift.runs.report_links import NEIGHBOURHOODS, judged_links
 from drift.training.run_folder import RunFolder
 from tests.report.test_page import HOSTILE, Reader
@@ -297,10 +297,6 @@ def test_damaged_metrics_are_one_line_and_no_page(tmp_path: Path, damage: dict[s
     with pytest.raises(FileError, match=r"is damaged|another version"):
         page(tmp_path / "run", metrics("test") | damage)
     assert not (tmp_path / "run" / "report.html").exists()
-
-
-def test_one_seed_has_no_spread() -> None:
-    assert spread(SCORES[:1], "accuracy") == "50.00"
 
 
 def test_links_are_what_counting_them_one_by_one_gives() -> None:

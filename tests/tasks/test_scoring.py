@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from drift.tasks.scoring import classification_scores
+from drift.tasks.scoring import classification_scores, mean_and_spread
 
 
 @given(rows=st.integers(1, 40), classes=st.integers(2, 6), seed=st.integers(0, 999))
@@ -39,3 +39,11 @@ def test_a_class_never_predicted_counts_as_zero_without_a_warning() -> None:
         warnings.simplefilter("error")
         found = classification_scores(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
     assert found["macro_f1"] == pytest.approx(1 / 3)
+
+
+def test_mean_and_sample_deviation_come_in_percent() -> None:
+    assert mean_and_spread([0.8, 0.9]) == "85.00 ± 7.07"
+
+
+def test_one_score_has_no_spread() -> None:
+    assert mean_and_spread([0.5]) == "50.00"

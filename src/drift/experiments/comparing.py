@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from drift.errors import ConfigError, DataError, FileError
-from drift.experiments.statistics import PairedTest, paired_t, without_spread
+from drift.experiments.statistics import TTest, paired_t, without_spread
 from drift.experiments.tables import Cell, Table, check_ending, write_table
 from drift.training.run_folder import DATA, METRICS, RunFolder
 
@@ -169,7 +169,7 @@ def _grouped(runs: Sequence[Finished]) -> list[Row]:
     return rows
 
 
-def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> tuple[dict[str, PairedTest], list[str]]:
+def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> tuple[dict[str, TTest], list[str]]:
     """Tests of every line but the first against it, by name, and how they were made."""
     baseline, *others = rows
     part, tests, notes = key[0], {}, []
@@ -205,14 +205,14 @@ def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> t
     return tests, notes
 
 
-def welch_t(ours: Sequence[float], theirs: Sequence[float]) -> PairedTest:
+def welch_t(ours: Sequence[float], theirs: Sequence[float]) -> TTest:
     """Welch's t-test, which needs no pairs and no equal variances, as a test of 0 pairs."""
     difference = float(np.mean(ours) - np.mean(theirs))
     error = math.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
     if error == 0.0:
         return without_spread(difference, pairs=0)
     test = stats.ttest_ind(ours, theirs, equal_var=False)
-    return PairedTest(difference, error, float(test.statistic), float(test.pvalue), 0)
+    return TTest(difference, error, float(test.statistic), float(test.pvalue), 0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -17,8 +17,9 @@ from drift.data.labels import UNLABELED
 from drift.data.splits import sample_per_class
 from drift.estimator import DriftClassifier
 from drift.experiments.demo import Bar, Shown
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.report.page import Section, Table, write_page
+from drift.tasks.scoring import mean_and_spread
 
 TEST_ROWS = 600
 

@@ -12,9 +12,10 @@ from drift.data.files import whole_file
 from drift.data.moons import two_moons
 from drift.experiments.demo import Bar, Shown
 from drift.experiments.moons import METHODS, MoonsConfig, Trials, compare, stuck_trial
-from drift.experiments.statistics import PairedTest, mean_and_spread, paired_t
+from drift.experiments.statistics import TTest, paired_t
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
+from drift.tasks.scoring import mean_and_spread
 
 PAPER_TRIALS, TRIALS = 10, 100
 EPOCHS_SHOWN = (20, 150)
@@ -77,7 +78,7 @@ NEXT_STEPS = (
 )
 
 
-def _table(accuracy: dict[str, np.ndarray], tests: dict[int, PairedTest]) -> Table:
+def _table(accuracy: dict[str, np.ndarray], tests: dict[int, TTest]) -> Table:
     rows = [["Supervised start", *(mean_and_spread(accuracy["DRIFT"][:n, 0]) for n in tests)]]
     rows += [[name, *(mean_and_spread(scores[:n, -1]) for n in tests)] for name, scores in accuracy.items()]
     rows += [["DRIFT minus Self-training", *(test.gap() for test in tests.values())]]
@@ -86,7 +87,7 @@ def _table(accuracy: dict[str, np.ndarray], tests: dict[int, PairedTest]) -> Tab
     return Table(["", *(f"{n} trials" for n in tests)], rows, caption)
 
 
-def _in_words(trials: int, test: PairedTest) -> str:
+def _in_words(trials: int, test: TTest) -> str:
     verdict = {
         "win": "DRIFT is better, and chance alone would rarely do that",
         "loss": "DRIFT is worse, and chance alone would rarely do that",

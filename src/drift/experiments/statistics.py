@@ -1,4 +1,4 @@
-"""Means with their spread, and paired tests on the same seeds."""
+"""Whether one method is ahead of another, or it may be chance."""
 
 import math
 from collections.abc import Sequence
@@ -8,14 +8,9 @@ import numpy as np
 from scipy import stats
 
 
-def mean_and_spread(scores: Sequence[float] | np.ndarray) -> str:
-    """Mean and standard deviation of shares, in percent: "93.53 ± 6.07"."""
-    return f"{100 * np.mean(scores):.2f} ± {100 * np.std(scores, ddof=1):.2f}"
-
-
 @dataclass(frozen=True)
-class PairedTest:
-    """Two methods on the same splits: mean difference, its standard error, t, two-sided p, number of pairs."""
+class TTest:
+    """Two methods: mean difference, its standard error, t, two-sided p, number of pairs; 0 of Welch's."""
 
     difference: float
     standard_error: float
@@ -40,16 +35,16 @@ class PairedTest:
         return "win" if self.difference > 0 else "loss"
 
 
-def without_spread(difference: float, *, pairs: int) -> PairedTest:
+def without_spread(difference: float, *, pairs: int) -> TTest:
     """The same difference in every pair: t = 0 and p = 1 if there is none, else neither is known.
 
     Of a few hundred rows equal gaps are common, and t = ∞, p = 0 would call two such seeds sure.
     """
     same = math.isclose(difference, 0.0, abs_tol=1e-12)
-    return PairedTest(0.0 if same else difference, 0.0, 0.0 if same else math.nan, 1.0 if same else math.nan, pairs)
+    return TTest(0.0 if same else difference, 0.0, 0.0 if same else math.nan, 1.0 if same else math.nan, pairs)
 
 
-def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> PairedTest:
+def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> TTest:
     """Student's paired t-test of ours against theirs, seed by seed."""
     a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
@@ -61,4 +56,4 @@ def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.nd
     if math.isclose(error, 0.0, abs_tol=1e-12):
         return without_spread(float(gap.mean()), pairs=len(gap))
     test = stats.ttest_rel(a, b)
-    return PairedTest(float(gap.mean()), error, float(test.statistic), float(test.pvalue), len(gap))
+    return TTest(float(gap.mean()), error, float(test.statistic), float(test.pvalue), len(gap))

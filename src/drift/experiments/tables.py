@@ -14,7 +14,8 @@ from rich.table import Table as RichTable
 
 from drift.data.files import whole_file
 from drift.errors import ConfigError
-from drift.experiments.statistics import PairedTest, mean_and_spread, paired_t
+from drift.experiments.statistics import TTest, paired_t
+from drift.tasks.scoring import mean_and_spread
 
 WIDE = 10_000  # columns at a pipe, where nothing need be wrapped
 LATEX = {
@@ -58,8 +59,7 @@ class Cell:
     def text(self) -> str:
         """Mean ± standard deviation in percent; of one seed, the score."""
         if self.scores:
-            scores = list(self.scores.values())
-            return mean_and_spread(scores) if len(scores) > 1 else f"{100 * scores[0]:.2f}"
+            return mean_and_spread([*self.scores.values()])
         if self.failed:
             return "failed"
         if self.hours is None:
@@ -80,7 +80,7 @@ class Table:
     columns: Sequence[str]
     rows: Mapping[str, Mapping[str, Cell]]
     baseline: str | None = None
-    tests: Mapping[tuple[str, str], PairedTest] | None = None
+    tests: Mapping[tuple[str, str], TTest] | None = None
     budgets: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -88,7 +88,7 @@ class Table:
         if self.baseline is not None and self.baseline not in self.rows:
             raise ConfigError(f"there is no row {self.baseline!r} to test against; rows are {', '.join(self.rows)}")
 
-    def test(self, row: str, column: str) -> PairedTest | None:
+    def test(self, row: str, column: str) -> TTest | None:
         """This row against the baseline on the seeds both have; None if there are not two, or there is no baseline."""
         if self.tests is not None:
             return self.tests.get((row, column))
@@ -138,7 +138,7 @@ def lines(table: Table) -> Iterator[Line]:
             yield Line("paper", printed, plain, detail=True)
 
 
-def difference_text(test: PairedTest) -> str:
+def difference_text(test: TTest) -> str:
     """The difference in points with its standard error, p-value and number of pairs."""
     p = f"= {test.p_text()}" if test.p >= 0.001 else test.p_text()
     return f"{test.gap()}, p {p}, {f'{test.pairs} pairs' if test.pairs else 'unpaired'}"

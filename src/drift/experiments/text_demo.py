@@ -13,12 +13,13 @@ from drift.data.docstrings import LIBRARIES, docstrings
 from drift.data.files import whole_file
 from drift.data.table_writer import TableWriter
 from drift.experiments.demo import Bar, Shown
-from drift.experiments.statistics import mean_and_spread, paired_t
+from drift.experiments.statistics import paired_t
 from drift.models.encoders import encoder_path
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.fit import fit
 from drift.runs.result import Run
+from drift.tasks.scoring import mean_and_spread
 from drift.weak import RuleSet, Summary, label
 from drift.weak.diagnostics import table as table_of_rules
 

@@ -17,6 +17,7 @@ from drift.runs.report_nodes import MOST_CLASSES_DRAWN, graph_sections
 from drift.runs.report_rings import ring_sections
 from drift.runs.report_tokens import token_sections, weak_tags
 from drift.runs.report_use import how_to_use, where_it_came_from
+from drift.tasks.scoring import mean_and_spread
 from drift.training.run_folder import METRICS, TRACE, RunFolder
 from drift.training.trace import read_trace
 from drift.weak import Summary
@@ -62,10 +63,8 @@ def write_report(run: str | Path) -> Path:
 
 
 def spread(scores: Sequence[Mapping[str, float]], name: str) -> str:
-    """Mean and standard deviation of a score over seeds, in percent: "74.11 ± 6.70"; of one seed, the score."""
-    values = [100 * seed[name] for seed in scores]
-    deviation = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.2f}{deviation}"
+    """One of the scores that each seed has, over seeds: "74.11 ± 6.70"."""
+    return mean_and_spread([seed[name] for seed in scores])
 
 
 class _Page:

@@ -9,7 +9,7 @@ import numpy as np
 
 from drift.data.columns import find_column
 from drift.data.labels import UNLABELED, WRITTEN_BLANKS
-from drift.data.splits import sample_per_class
+from drift.data.splits import sample_per_class, some_rows
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import Columns, TextTable, choose_columns, read_texts
 from drift.data.texts import store_texts
@@ -93,7 +93,7 @@ def read_text_data(
     else:
         gold, weak_codes = _codes(train.labels, classes, train.name), None
     texts = train.texts
-    kept = _some_rows(len(train), settings.train_rows, seed)
+    kept = some_rows(len(train), settings.train_rows, seed=seed)
     if kept is not None:
         texts, gold = texts.select(kept), gold[kept]
         weak_codes = None if weak_codes is None else weak_codes[kept]
@@ -192,14 +192,9 @@ def _labeled(table: TextTable | None, classes: list[str], rows: int | None, seed
     known = np.flatnonzero(codes != UNLABELED)
     if not len(known):
         raise LabelError(f"{table.name}: none of the {len(table)} rows has a label to score against")
-    chosen = _some_rows(len(known), rows, seed)
+    chosen = some_rows(len(known), rows, seed=seed)
     known = known if chosen is None else known[chosen]
     return LabeledTexts(table.texts.select(known), codes[known])
-
-
-def _some_rows(rows: int, wanted: int | None, seed: int) -> np.ndarray | None:
-    """The first `wanted` of a permutation; None for all rows as they are."""
-    return None if wanted is None or wanted >= rows else np.random.default_rng(seed).permutation(rows)[:wanted]
 
 
 def _overlaps(texts: "datasets.Dataset", held_out: dict[str, LabeledTexts | None]) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from drift.data.batches import ranges
 from drift.data.labels import UNLABELED
 from drift.data.sentences import Sentences, read_sentences
+from drift.data.splits import some_rows
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
 from drift.runs.config import TokenDataSettings
@@ -76,8 +77,8 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
     sentences, notes = train, list(train.notes)
-    if settings.train_rows is not None:
-        kept = _some_rows(len(train), settings.train_rows, seed)
+    kept = some_rows(len(train), settings.train_rows, seed=seed)
+    if kept is not None:
         words = words_of(sizes_of(train), kept)
         sentences, gold = train.select(kept), gold[words]
         weak_codes = None if weak_codes is None else weak_codes[words]
@@ -180,13 +181,9 @@ def tagged_sentences(part: Sentences, classes: list[str], rows: int | None = Non
                 f" every word needs one, {OUTSIDE} if it is in no entity"
             )
     codes = _codes(part, part.labels, classes)
-    if rows is not None:
-        labeled = labeled[_some_rows(len(labeled), rows, seed)]
+    chosen = some_rows(len(labeled), rows, seed=seed)
+    labeled = labeled if chosen is None else labeled[chosen]
     return TaggedSentences(part.select(labeled), codes[words_of(sizes_of(part), labeled)])
-
-
-def _some_rows(rows: int, wanted: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).permutation(rows)[:wanted]
 
 
 def _joined(first: Sentences, second: Sentences) -> Sentences:
