@@ -38,8 +38,8 @@ def test_trials_at_once(call: Call, tmp_path: Path) -> None:
     assert metrics_of(run)["tuning"]["trials"] == 2
 
 
-@pytest.mark.parametrize("option", ["--jobs=2", "--cluster=ray"])
-def test_jobs_without_a_search_are_one_line(call: Call, tmp_path: Path, option: str) -> None:
+@pytest.mark.parametrize("option", ["--jobs=2", "--cluster=ray", "--trials=3"])
+def test_options_of_a_search_without_one_are_one_line(call: Call, tmp_path: Path, option: str) -> None:
     code, output, errors = call("fit", "rows.csv", option, "-o", str(tmp_path / "run"))
     assert (code, output, errors.count("\n")) == (2, "", 1)
     assert "give --tune too" in errors

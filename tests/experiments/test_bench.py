@@ -12,8 +12,7 @@ from drift.errors import ConfigError, FileError
 from drift.experiments.bench.catalogue import ALPHAS, EXHIBITS, TAUS, find_exhibit, part_of
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import not_run, plan_lines, table_of
-from drift.experiments.bench.estimates import correction, estimated_seconds, spoken
-from drift.experiments.bench.figures import ablation, sensitivity
+from drift.experiments.bench.estimates import correction, estimated_seconds
 from drift.experiments.bench.paper import paper_figure, paper_notes, paper_numbers
 from drift.experiments.bench.planning import jobs_of
 from drift.experiments.bench.running import Result
@@ -267,10 +266,6 @@ def test_estimates_grow_with_steps_and_put_themselves_right() -> None:
     assert correction({job: 3 * estimated_seconds(job)}) == pytest.approx(3)
 
 
-def test_hours_are_spoken() -> None:
-    assert [spoken(seconds) for seconds in (20, 600, 7200)] == ["20 seconds", "10 minutes", "2 hours"]
-
-
 # Tables.
 
 
@@ -314,10 +309,31 @@ def test_every_run_of_the_catalogue_has_a_model_that_its_method_trains(name: str
 def test_a_run_that_failed_is_not_called_one_that_was_not_run() -> None:
     exhibit = part_of(find_exhibit("weak"), ["agnews-weak"], ["bond", "drift"], ["frozen"])
     every = jobs_of(exhibit, "laptop", 1)
-    failed = [job for job in every if job.row == "BOND"]
+    failed = [job.key for job in every if job.row == "BOND"]
     rows = table_of(exhibit, "laptop", "frozen", every, {}, failed).rows
     assert rows["BOND"]["agnews-weak"].text() == "failed"
     assert rows["DRIFT"]["agnews-weak"].text().startswith("not run (about")
+
+
+def test_a_failed_run_that_serves_two_rows_failed_in_both() -> None:
+    exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30"], ["α = 0.9", "τ = 0.5"])
+    every = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
+    rows = table_of(exhibit, "laptop", "frozen", every, {}, {every[0].key}).rows
+    assert [cells["agnews-30"].text() for cells in rows.values()] == ["failed", "failed"]
+
+
+def test_runs_on_other_rows_are_tested_without_pairs_and_upper_bounds_are_no_rivals() -> None:
+    exhibit = part_of(find_exhibit("semi"), ["agnews-30"], models=["frozen"])
+    every = jobs_of(exhibit, "laptop", 3)
+    scores = {"Self-training": (0.8, 0.81, 0.83), "DRIFT": (0.81, 0.82, 0.84), "Train on dev": (0.9, 0.91, 0.92)}
+    results = {job: result(*scores[job.row]) for job in every if job.row in scores}
+    for seed, job in enumerate(job for job in every if job.row == "VAMPIRE"):  # a run a seed, on rows of that seed
+        results[job] = Result({seed: 0.7 + seed / 100}, {"train": 120, "dev": 500, "total": 620}, 1.0)
+    table = table_of(exhibit, "laptop", "frozen", every, results)
+    pairs = {row: test.pairs for row in table.rows if (test := table.test(row, "agnews-30"))}
+    assert pairs == {"VAMPIRE": 0, "DRIFT": 3, "Train on dev": 3}
+    assert [row for row in table.rows if table.is_best(row, "agnews-30")] == ["DRIFT"]
+    assert any("not corrected" in note for note in table.notes)
 
 
 def test_where_data_are_does_not_change_a_runs_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,20 +346,3 @@ def test_where_data_are_does_not_change_a_runs_name(tmp_path: Path, monkeypatch:
 
 
 # Figures.
-
-
-def test_figures_are_drawn_from_what_is_finished(tmp_path: Path) -> None:
-    exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30", "agnews-weak"])
-    found = {job: result(0.8, 0.9) for job in jobs_of(exhibit, "laptop", 2) if job.group == "frozen"}
-    (path,) = sensitivity(exhibit, "frozen", found, tmp_path)
-    drawn = path.with_suffix(".svg").read_text(encoding="utf-8")
-    assert path.exists()
-    assert "α on agnews" in drawn
-    assert "agnews-weak" in drawn
-    assert sensitivity(exhibit, "frozen", {}, tmp_path / "none") == []
-
-    exhibit = part_of(find_exhibit("ablation"), ["agnews-30"])
-    found = {job: result(0.8) for job in jobs_of(exhibit, "laptop", 1) if job.group == "frozen"}
-    (path,) = ablation(exhibit, "frozen", found, tmp_path)
-    assert "w/o DrPL" in path.with_suffix(".svg").read_text(encoding="utf-8")
-    assert ablation(exhibit, "frozen", {}, tmp_path / "none") == []

@@ -13,16 +13,17 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import drift
+from drift.errors import ConfigError
 from drift.experiments import moons_demo
 from drift.experiments.bench import figures
 from drift.experiments.bench.bench import Bench, bench
-from drift.experiments.bench.catalogue import find_exhibit, part_of
+from drift.experiments.bench.catalogue import ALPHAS, TAUS, find_exhibit, part_of
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import table_of
-from drift.experiments.bench.figures import curves
+from drift.experiments.bench.figures import ablation, curves, sensitivity
 from drift.experiments.bench.page import Made, verdicts, write_bench_page
 from drift.experiments.bench.planning import jobs_of
-from drift.experiments.bench.running import RESULT, RUN, Failure, Result, cell_folder
+from drift.experiments.bench.running import FAILURE, RESULT, RUN, Failure, Result, cell_folder, result_of
 from drift.experiments.moons import MoonsConfig
 from drift.report.figures import save
 from drift.training.run_folder import TRACE
@@ -45,8 +46,8 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "bench"
 
 
-def jobs(name: str, group: str, *, profile: str = "laptop", **parts: Any) -> list[Job]:
-    return [job for job in jobs_of(part_of(find_exhibit(name), **parts), profile) if job.group == group]
+def jobs(name: str, group: str, *, profile: str = "laptop", seeds: int | None = None, **parts: Any) -> list[Job]:
+    return [job for job in jobs_of(part_of(find_exhibit(name), **parts), profile, seeds) if job.group == group]
 
 
 def finish(out: Path, job: Job, scores: Sequence[float], looks: Looks, *, by_seed: bool = True) -> Result:
@@ -78,24 +79,28 @@ SCORES = {"Self-training": [0.70, 0.72, 0.71], "DRIFT+GCN": [0.75, 0.76, 0.77], 
 @pytest.fixture
 def done(out: Path) -> Bench:
     """A bench that has nothing left to do."""
-    for job in jobs("graphs", "graph", cells=CELLS, methods=METHODS):
-        finish(out, job, SCORES[job.row], {0: [0.5] * 10, 10: [0.6] * 10})
-    return bench("graphs", out, cells=CELLS, methods=METHODS, quiet=True)
+    for job in jobs("graphs", "graph", seeds=3, cells=CELLS, methods=METHODS):
+        finish(out, job, SCORES[job.row], {0: [0.5] * 3, 10: [0.6] * 3})
+    return bench("graphs", out, seeds=3, cells=CELLS, methods=METHODS, quiet=True)
 
 
 def test_the_page_tells_everything(done: Bench, out: Path) -> None:
-    assert done.files[-2:] == [out / "figures" / "graphs-graph-curves.png", out / "graphs-laptop.html"]
+    assert done.files[-2:] == [
+        out / "figures" / "graphs-laptop-graph-part-curves.png",
+        out / "graphs-laptop-part.html",
+    ]
     page = Reader(done.files[-1].read_text(encoding="utf-8"))
     for told in (
         "table 5 of the paper",
         "Profile laptop is what two cores can do",
-        "graph (10 seeds)",
+        "graph (3 seeds)",
         "cora-10, citeseer-10",
         "chosen by dev labels alone; test was scored once",
         "6 of 6 runs are finished",
         "DRIFT+GCN against Self-training: ahead in 2 (cora-10, citeseer-10); tie in 0; behind in 0.",
         "DRIFT+GRAND against Self-training: ahead in 0; tie in 2 (cora-10, citeseer-10); behind in 0. The two are",
-        f"drift bench graphs --profile laptop --cells cora-10,citeseer-10 --methods self-training,drift --out {out}",
+        "drift bench graphs --profile laptop --seeds 3 --cells cora-10,citeseer-10 --methods self-training,drift"
+        f" --out {out}",
     ):
         assert told in words(page), told
     cells = page.texts["td"]
@@ -105,8 +110,12 @@ def test_the_page_tells_everything(done: Bench, out: Path) -> None:
     assert "74.40" in cells  # the paper's Self-training on cora-10
     assert cells.count("60 seconds") == 6
     assert "4 minutes" in cells  # of GCN, in four runs
-    for job in jobs("graphs", "graph", cells=CELLS, methods=METHODS):
+    for job in jobs("graphs", "graph", seeds=3, cells=CELLS, methods=METHODS):
         assert f"cells/{job.key}/run" in cells
+    headings = [heading.strip() for heading in page.texts["th"]]
+    # Whose it is, for who hears the table.
+    for told in ("DRIFT+GCN − Self-training", "DRIFT+GCN: p, pairs", "DRIFT+GCN in the paper"):
+        assert told in headings, told
     assert [tag for tag, _ in page.elements].count("img") == 1
 
 
@@ -158,7 +167,14 @@ def test_hostile_text_stays_text(out: Path) -> None:
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     assert all(str(attributes["href"]).startswith("#") for tag, attributes in page.elements if tag == "a")
     for text in HOSTILE:
-        assert any(text in cell for cell in page.texts["td"])
+        assert any(text in cell for cell in page.texts["td"])  # why runs failed
+        assert any(text[1:] in told for told in page.texts["p"])  # notes, which begin with a capital
+    assert HOSTILE[0] in page.texts["h1"][0]
+    assert f"Scores: {HOSTILE[3]}" in page.texts["h2"]
+    assert any(HOSTILE[3] in caption for caption in page.texts["caption"])
+    assert HOSTILE[5] in page.texts["th"]
+    assert HOSTILE[2] in page.texts["td"]
+    assert HOSTILE[4] in page.texts["pre"][-1]
 
 
 def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
@@ -214,8 +230,9 @@ def test_curves_are_the_numbers_of_the_traces(out: Path, drawn: list[Figure]) ->
     looks = {row: {step: draw.random(10).tolist() for step in (0, 50, 100)} for row in ("Self-training", "DRIFT")}
     rows = jobs("semi", "frozen", cells=["agnews-30"], methods=["uast", *METHODS])
     results = {job: finish(out, job, [0.5] * 10, looks.get(job.row, {0: [0.1] * 10})) for job in rows}
-    (path,) = curves(find_exhibit("semi"), "frozen", results, out / "figures", out)
-    assert path == out / "figures" / "semi-frozen-curves.png"
+    (picture,) = curves(find_exhibit("semi"), "frozen", results, out / "figures" / "stem", out)
+    path = picture.path
+    assert path == out / "figures" / "stem-curves.png"
     assert path.exists()
     assert path.with_suffix(".svg").exists()
     (axes,) = drawn[0].axes
@@ -237,7 +254,7 @@ def test_runs_of_a_seed_each_are_joined_where_all_of_them_looked(out: Path, draw
         job: finish(out, job, [0.5], {step: [share + step / 1000] for step in (0, 20, 40)[: 3 - (share == 0.7)]})
         for job, share in zip(seeds, shares, strict=True)
     }
-    curves(find_exhibit("weak"), "finetuned", results, out / "figures", out)
+    curves(find_exhibit("weak"), "finetuned", results, out / "stem", out)
     (line,), (band,) = drawn[0].axes[0].lines, drawn[0].axes[0].collections
     assert list(line.get_xdata()) == [0, 20]  # the second ended before 40
     assert np.asarray(line.get_ydata()) == pytest.approx([100 * np.mean(shares), 100 * np.mean(shares) + 2])
@@ -248,7 +265,7 @@ def test_runs_of_a_seed_each_are_joined_where_all_of_them_looked(out: Path, draw
 def test_a_trace_of_means_has_a_line_and_no_band(out: Path, drawn: list[Figure]) -> None:
     rows = jobs("ablation", "frozen", cells=["agnews-30"])
     results = {job: finish(out, job, [0.5], {0: [0.6, 0.8], 50: [0.7, 0.9]}, by_seed=False) for job in rows}
-    curves(find_exhibit("ablation"), "frozen", results, out / "figures", out)
+    curves(find_exhibit("ablation"), "frozen", results, out / "stem", out)
     (axes,) = drawn[0].axes
     assert [line.get_label() for line in axes.lines] == ["DRIFT", "w/o DrPL", "w/o DrW", "w/o SR"]
     assert all(np.asarray(line.get_ydata()) == pytest.approx([70, 80]) for line in axes.lines)
@@ -259,13 +276,91 @@ def test_panels_are_four_abreast_and_nothing_is_drawn_of_nothing(out: Path, draw
     rows = jobs("graphs", "graph", methods=["drift"])
     some = [job for job in rows if job.row == "DRIFT+GCN"][:6]
     results = {job: finish(out, job, [0.5], {0: [0.6, 0.8], 50: [0.7, 0.9]}) for job in some}
-    curves(find_exhibit("graphs"), "graph", results, out / "figures", out)
+    curves(find_exhibit("graphs"), "graph", results, out / "stem", out)
     assert [axes.get_title() for axes in drawn[0].axes] == [job.cell for job in some]
     assert len({axes.get_position().x0 for axes in drawn[0].axes}) == 4
     empty = finish(out, rows[1], [0.5], {})
     gone = {rows[3]: Result({0: 0.5}, BUDGET, 1.0)}
-    assert curves(find_exhibit("graphs"), "graph", {rows[1]: empty, **gone}, out / "none", out) == []
+    assert curves(find_exhibit("graphs"), "graph", {rows[1]: empty, **gone}, out / "none" / "stem", out) == []
     assert not (out / "none").exists()
+
+
+# The other figures.
+
+
+def test_bars_have_the_heights_of_the_means_and_every_row_a_name(out: Path, drawn: list[Figure]) -> None:
+    draw = np.random.default_rng(0)
+    rows = jobs("ablation", "frozen", cells=["agnews-30", "imdb-30"])
+    results = {job: Result(dict(enumerate(draw.random(4).tolist())), BUDGET, 1.0) for job in rows}
+    results = {job: found for job, found in results.items() if (job.row, job.cell) != ("w/o SR", "agnews-30")}
+    exhibit = part_of(find_exhibit("ablation"), ["agnews-30", "imdb-30"])
+    (picture,) = ablation(exhibit, "frozen", results, out / "figures" / "stem", out)
+    assert picture.path == out / "figures" / "stem.png"
+    assert picture.path.with_suffix(".svg").exists()
+    (axes,) = drawn[0].axes
+    order = [row.title for row in exhibit.rows]
+    expected = [
+        (job.cell, 100 * np.mean([*found.scores.values()]), 100 * np.std([*found.scores.values()], ddof=1))
+        for job, found in sorted(results.items(), key=lambda item: order.index(item[0].row))
+    ]
+    bars = [(round(bar.get_x() + bar.get_width() / 2), bar.get_height()) for bar in axes.patches]
+    assert [exhibit.cells[place] for place, _ in bars] == [cell for cell, _, _ in expected]
+    assert [height for _, height in bars] == pytest.approx([mean for _, mean, _ in expected])
+    spreads = [np.ptp(bar.errorbar.lines[2][0].get_segments()[0][:, 1]) / 2 for bar in axes.containers[1::2]]
+    assert spreads == pytest.approx([spread for _, _, spread in expected])
+    assert [text.get_text() for text in drawn[0].legends[0].texts] == ["DRIFT", "w/o DrPL", "w/o DrW", "w/o SR"]
+    assert len({bar.get_hatch() for bar in axes.patches}) == 4
+    assert ablation(exhibit, "frozen", {}, out / "none" / "stem", out) == []
+
+
+def test_lines_of_α_and_τ_are_the_means_of_their_cells(out: Path, drawn: list[Figure]) -> None:
+    exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30", "agnews-weak"])
+    draw = np.random.default_rng(0)
+    every = [job for job in jobs_of(exhibit, "laptop", 2) if job.group == "frozen"]
+    results = {job: Result(dict(enumerate(draw.random(2).tolist())), BUDGET, 1.0) for job in every}
+    sensitivity(exhibit, "frozen", results, out / "stem", out)
+    of = {(job.row, job.cell): 100 * np.mean([*found.scores.values()]) for job, found in results.items()}
+    for axes, symbol, values in zip(drawn[0].axes, "ατ", (ALPHAS, TAUS), strict=True):
+        assert axes.get_title() == f"{symbol} on agnews"
+        for line, cell in zip(axes.lines, exhibit.cells, strict=True):
+            assert line.get_label() == cell
+            assert list(line.get_xdata()) == list(values)
+            assert list(line.get_ydata()) == pytest.approx([of[f"{symbol} = {value}", cell] for value in values])
+    assert sensitivity(exhibit, "frozen", {}, out / "none" / "stem", out) == []
+
+
+# A bench again.
+
+
+def test_neither_a_part_nor_another_profile_takes_the_place_of_the_whole(out: Path) -> None:
+    every = {profile: jobs("graphs", "graph", profile=profile, cells=["cora-10"]) for profile in ("laptop", "paper")}
+    for own in every.values():
+        for job in own:
+            if not (cell_folder(out, job) / RESULT).exists():  # some are the same in both
+                finish(out, job, [0.7] * 10, {0: [0.5] * 10})
+    whole = bench("graphs", out, collect=True, quiet=True).files
+    before = {file: file.read_bytes() for file in whole}
+    for other in ({"cells": ["cora-10"]}, {"methods": ["drift"]}, {"profile": "paper"}):
+        files = bench("graphs", out, collect=True, quiet=True, **other).files
+        assert files
+        assert not set(files) & set(whole)
+    assert {file: file.read_bytes() for file in whole} == before
+
+
+def test_what_is_collected_tells_of_failures_and_runs_nothing(out: Path) -> None:
+    good, bad = jobs("graphs", "graph", cells=["cora-10"], methods=["self-training", "GCN"])
+    finish(out, good, [0.7] * 10, {0: [0.5] * 10})
+    (cell_folder(out, bad)).mkdir(parents=True)
+    told = "Traceback (most recent call last):\n  ...\ndrift.errors.DataError: graph.npz: damaged; get it again\n"
+    (cell_folder(out, bad) / FAILURE).write_text(told, encoding="utf-8")
+    done = bench("graphs", out, cells=["cora-10"], methods=["self-training", "GCN"], collect=True, quiet=True)
+    (failure,) = done.failures
+    assert failure.reason == "DataError: graph.npz: damaged; get it again"
+    assert done.tables[0].rows[bad.row]["cora-10"].text() == "failed"
+    assert result_of(out, bad) is None
+    assert bench("moons", out, collect=True).lines == ["moons: not run yet"]
+    with pytest.raises(ConfigError, match="profile laptop leaves all of this out; to have it run, name --cells"):
+        bench("ablation", out, models=["finetuned"], quiet=True)
 
 
 # Two moons.

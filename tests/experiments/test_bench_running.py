@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -112,6 +113,22 @@ def test_what_was_cut_short_goes_on(data: Path, out: Path, monkeypatch: pytest.M
     assert result_of(out, job).scores == result_of(out.with_name("whole"), whole).scores  # type: ignore[union-attr]
 
 
+def test_what_was_cut_short_is_begun_again_where_its_data_have_moved(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = small_job(data, checkpoint_every=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "Trainer", stopped_after(9))
+        with pytest.raises(Interrupted):
+            run_jobs([job], out, at_once=1)
+    moved = data.rename(data.with_name("elsewhere"))
+    monkeypatch.setenv("DRIFT_DATA", str(moved))
+    again = small_job(moved, checkpoint_every=2)
+    assert again.key == job.key
+    assert run_jobs([again], out, at_once=1) == []
+    assert result_of(out, again) is not None
+
+
 def test_a_folder_with_nothing_to_go_on_with_is_begun_again(data: Path, out: Path) -> None:
     job = small_job(data)
     (cell_folder(out, job) / RUN).mkdir(parents=True)
@@ -205,9 +222,11 @@ def test_texts_leave_rings_and_no_model_behind(
     assert set(found.scores) == {0, 1}
     assert not (cell_folder(out, job) / RUN / "model").exists()
     assert (cell_folder(out, job) / RUN / "report.html").exists()
-    (path,) = rings(EXHIBITS["rings"], "frozen", {job: found}, out / "figures", out)
-    assert path.name == "rings-frozen-small-3-drift.png"
-    assert "step 4" in path.with_suffix(".svg").read_text(encoding="utf-8")
+    assert "The model was not kept" in (cell_folder(out, job) / RUN / "report.html").read_text(encoding="utf-8")
+    (picture,) = rings(EXHIBITS["rings"], "frozen", {job: found}, out / "figures" / "stem", out)
+    assert picture.path.name == "stem-small-3-drift.png"
+    assert "step 4" in picture.path.with_suffix(".svg").read_text(encoding="utf-8")
+    assert picture.alt.startswith("DRIFT, small-3. Rings of right and wrong predictions.")
 
 
 def test_a_dictionary_becomes_rules_beside_the_run(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +268,8 @@ def die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_clusters_that_are_not_there_are_one_line(data: Path, out: Path) -> None:
+def test_clusters_that_are_not_there_are_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(PackageError, match="pip install ray"):
         run_jobs([small_job(data)], out, cluster="ray")
     pytest.importorskip("distributed")

@@ -4,16 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import drift
 from drift.errors import ConfigError, DataError, FileError
-from drift.experiments.comparing import compare, holm, welch_t
+from drift.experiments.comparing import compare
+from drift.experiments.statistics import holm
 from tests.runs.small_graphs import small_graph, small_node_fit, write_npz
 
 COLUMN = "test accuracy"
@@ -100,6 +98,14 @@ def test_tables_in_memory_are_the_same_only_by_their_fingerprint(tmp_path: Path)
     table = compare(theirs, same, other)
     tests = [table.test(f"{path}: drift", COLUMN) for path in (same, other)]
     assert [test.pairs for test in tests if test] == [3, 0]
+
+
+def test_a_file_whose_name_begins_like_a_table_in_memory_is_a_file(tmp_path: Path) -> None:
+    file = {"test": "the test.csv"}
+    other = written(tmp_path / "other", OURS, data=file, fingerprint="two")
+    found = compare(written(tmp_path / "plain", THEIRS, data=file), other).test(f"{other}: drift", COLUMN)
+    assert found is not None
+    assert found.pairs == 3
 
 
 def test_runs_that_differ_in_seeds_alone_are_one_line_and_repetitions_are_not(tmp_path: Path) -> None:
@@ -191,6 +197,9 @@ def test_runs_of_two_tasks_are_refused(tmp_path: Path) -> None:
     words = written(tmp_path / "words", OURS, task="tokens", measures={"f1": "F1"}, test=part, dev=part)
     with pytest.raises(ConfigError, match=r"words is of tokens, .*text is of text; compare runs of one task"):
         compare(written(tmp_path / "text is", OURS), words)
+    slots = written(tmp_path / "slots", OURS, task="tokens", measures={"f1": "token F1"}, test=part, dev=part)
+    with pytest.raises(ConfigError, match=r"slots is scored by token F1, .*words by F1; compare runs with one score"):
+        compare(words, slots)
 
 
 def test_real_runs_are_compared_by_what_they_wrote(tmp_path: Path) -> None:
@@ -206,23 +215,3 @@ def test_real_runs_are_compared_by_what_they_wrote(tmp_path: Path) -> None:
     assert not [note for note in table.notes if note.startswith("warning")]
     assert table.test(f"{tmp_path / 'drift'}: drift", COLUMN) is not None
     assert "test accuracy" in (tmp_path / "table.md").read_text(encoding="utf-8")
-
-
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_is_monotone_between_the_p_values_and_bonferroni(p_values: list[float]) -> None:
-    found = holm(p_values)
-    assert all(p <= q <= min(1.0, len(p_values) * p) for p, q in zip(p_values, found, strict=True))
-    assert all(found[i] <= found[j] for i in range(len(found)) for j in range(len(found)) if p_values[i] < p_values[j])
-
-
-def test_holm_by_hand() -> None:
-    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
-
-
-def test_holm_leaves_alone_what_is_not_known() -> None:
-    assert holm([0.01, np.nan, 0.03]) == pytest.approx([0.03, np.nan, 0.06], nan_ok=True)
-
-
-def test_welch_without_any_spread() -> None:
-    assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1.0
-    assert np.isnan(welch_t([0.6, 0.6], [0.5, 0.5]).p)

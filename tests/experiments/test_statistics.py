@@ -1,4 +1,4 @@
-"""The paired test, against scipy, by hand, and at its limits."""
+"""Tests of differences, against scipy, by hand, and at their limits; and what is made of several."""
 
 import math
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from drift.experiments.statistics import TTest, paired_t
+from drift.experiments.statistics import TTest, holm, paired_t, welch_t
 
 # Accuracies in steps of a thousandth, as test sets of a thousand rows give.
 scores = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=2, max_size=40).map(
@@ -102,3 +102,35 @@ def test_a_score_that_is_no_number_is_no_finding() -> None:
 def test_too_few_or_unpaired_scores_are_refused(ours: list, theirs: list) -> None:
     with pytest.raises(ValueError, match="at least 2 scores on the same seeds"):
         paired_t(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "words"),
+    [(0.02, 0.01, "DRIFT is better"), (-0.02, 0.01, "DRIFT is worse"), (0.02, 0.4, "not significant")],
+)
+def test_wins_ties_and_losses_are_all_said(difference: float, p: float, words: str) -> None:
+    text = TTest(difference, 0.01, 1.0, p, 10).in_words("DRIFT")
+    assert words in text
+    assert f"{100 * difference:+.2f}" in text
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_monotone_between_the_p_values_and_bonferroni(p_values: list[float]) -> None:
+    found = holm(p_values)
+    assert all(p <= q <= min(1.0, len(p_values) * p) for p, q in zip(p_values, found, strict=True))
+    assert all(found[i] <= found[j] for i in range(len(found)) for j in range(len(found)) if p_values[i] < p_values[j])
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+
+
+def test_holm_leaves_alone_what_is_not_known() -> None:
+    assert holm([0.01, np.nan, 0.03]) == pytest.approx([0.03, np.nan, 0.06], nan_ok=True)
+
+
+def test_welch_without_any_spread() -> None:
+    assert welch_t([0.5, 0.5], [0.5, 0.5]).p == 1.0
+    for ours, theirs in ((0.6, 0.5), (0.9, 0.8), (0.1, 0.3)):  # the mean of three equal numbers need not be one of them
+        for seeds in (2, 3):
+            assert np.isnan(welch_t([ours] * seeds, [theirs] * seeds).p)

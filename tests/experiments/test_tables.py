@@ -50,6 +50,31 @@ def test_scores_budgets_what_was_not_run_and_what_does_not_exist() -> None:
     assert Cell().text() == "not run"
 
 
+def test_a_mean_of_some_seeds_says_so_and_is_never_the_best() -> None:
+    some = Cell({0: 0.9}, wanted=3)
+    shown = table(rows={"start": {"films": Cell({0: 0.7})}, "DRIFT": {"films": some}, "UDA": {"films": Cell({0: 0.6})}})
+    assert by_heading(shown)["DRIFT"] == ["", "90.00 (1 of 3 seeds)"]
+    assert [shown.is_best(row, "films") for row in shown.rows] == [True, False, False]
+
+
+def test_rows_that_are_no_rivals_are_never_the_best() -> None:
+    assert table().is_best("DRIFT", "news 30")
+    assert table(apart=["DRIFT"]).is_best("DRIFT", "news 30") is False
+
+
+def test_seeds_that_mean_other_rows_are_no_pairs() -> None:
+    theirs = {seed: score - 0.1 for seed, score in DRIFT.items()}
+    cells = {"start": {"films": Cell(theirs)}, "DRIFT": {"films": Cell(DRIFT, rows_by_seed=True)}}
+    found = table(rows=cells).test("DRIFT", "films")
+    expected = stats.ttest_ind(list(DRIFT.values()), list(theirs.values()), equal_var=False)
+    assert found is not None
+    assert (found.pairs, found.p) == (0, pytest.approx(expected.pvalue))
+    cells["start"]["films"] = Cell(theirs, rows_by_seed=True)
+    paired = table(rows=cells).test("DRIFT", "films")
+    assert paired is not None
+    assert paired.pairs == 4
+
+
 def test_a_row_is_tested_on_the_seeds_it_shares_with_the_baseline() -> None:
     found = table().test("DRIFT", "news 30")
     expected = stats.ttest_rel([DRIFT[seed] for seed in START], list(START.values()))
@@ -84,7 +109,7 @@ def test_the_best_of_a_column_is_bold_and_equal_as_printed_is_equal() -> None:
 
 
 def test_the_papers_figures_stand_below_ours_only_where_there_are_any() -> None:
-    below = [line.texts for line in lines(table()) if line.heading == "paper"]
+    below = [line.texts for line in lines(table()) if line.heading == "in the paper"]
     assert below == [["85.10", ""], ["87.00", ""]]
 
 
@@ -130,6 +155,12 @@ def test_names_never_break_a_table(row: str, column: str) -> None:
     assert not set(ours) & set("\\&%$#_{}~^")
     assert next(csv.DictReader(io.StringIO(as_csv(shown), newline="")))["method"] == row
     assert "50.00" in printed(shown)
+
+
+def test_marks_that_mean_something_to_who_reads_the_file_do_not() -> None:
+    shown = Table("t", ["c"], {"*a&lt;b ~~x~~ $y$": {"c": Cell({0: 0.5})}})
+    assert r"| \*a\&lt;b \~\~x\~\~ \$y\$ |" in as_markdown(shown)
+    assert r"{*}a\&lt;b" in as_latex(shown)  # a bare star would belong to the break before
 
 
 @pytest.mark.parametrize("ending", [".md", ".tex", ".csv"])

@@ -158,7 +158,7 @@ def test_wins_ties_and_losses_are_all_said(ours: list[float], words: str) -> Non
     text = _in_words("few labels", "Self-training", {"DRIFT": np.array(ours), "Self-training": np.array(theirs)})
     assert words in text
     assert f"{100 * np.mean(np.subtract(ours, theirs)):+.2f} ±" in text
-    assert "3 seeds" in text
+    assert "3 pairs" in text
 
 
 def test_the_figure_has_a_dot_a_seed_and_means_beside_them() -> None:

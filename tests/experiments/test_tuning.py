@@ -114,7 +114,9 @@ def cut(run: Run, target: Path, share: float) -> None:
 def test_a_search_that_was_killed_goes_on_to_the_same_end(tuned: tuple[Run, int], tmp_path: Path, share: float) -> None:
     run, _ = tuned
     cut(run, tmp_path / "run", share)
-    again = drift.tune(out=tmp_path / "run", resume=True, quiet=True, trials=TRIALS)
+    with pytest.raises(ConfigError, match="begun with 1 trials at once; leave out --jobs to go on with it"):
+        drift.tune(out=tmp_path / "run", resume=True, quiet=True, jobs=2)
+    again = drift.tune(out=tmp_path / "run", resume=True, quiet=True)  # with as many trials as it was begun with
     assert isinstance(again, Run)
     assert again.metrics["tuning"]["tried"] == run.metrics["tuning"]["tried"]
     assert again.metrics["test"] == run.metrics["test"]
@@ -163,7 +165,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_trial_is_made_again(
     monkeypatch.setattr(Reporting, "log", pressed)
     with pytest.raises(Interrupted, match=r"stopped in trial 2 of 2; go on with --tune --resume -o .*run"):
         small_tune(graph, trials=2, out=tmp_path / "run")
-    again = drift.tune(out=tmp_path / "run", resume=True, quiet=True, trials=2)
+    again = drift.tune(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(again, Run)
     found = again.metrics["tuning"]
     assert found["trials"] == 2

@@ -90,7 +90,7 @@ def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> No
     assert page.texts["th"] == [text, "b", text, "x"]
     assert page.texts["td"] == [text, "y"]
     assert page.attributes("alt") == [text]
-    assert page.attributes("aria-label") == ["On this page", text, "Picture"]
+    assert page.attributes("aria-label") == ["On this page", text, f"Picture: {text}"]
     assert page.texts["a"] == ["Skip to the content", text]
 
 

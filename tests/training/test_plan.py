@@ -3,7 +3,7 @@
 import pytest
 
 from drift.data.budget import LabelBudget
-from drift.training.plan import make_plan
+from drift.training.plan import make_plan, spoken
 from drift.training.trainer import Trainer
 from tests.training.runs import small_data, small_run
 
@@ -57,3 +57,7 @@ def test_without_dev_no_look_is_planned() -> None:
     plan = make_plan(small_run(data=small_data(dev=False)))
     assert (plan.looks, plan.seconds_a_look) == (0, 0.0)
     assert "no dev set: no looks at it" in plan.lines()
+
+
+def test_hours_are_spoken() -> None:
+    assert [spoken(seconds) for seconds in (20, 600, 7200)] == ["20 seconds", "10 minutes", "2 hours"]

@@ -52,6 +52,17 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(tmp_path: Path, after: i
     )
 
 
+def test_time_is_that_of_all_stretches(tmp_path: Path) -> None:
+    stopped = small_run(tmp_path / "run", kind=stopped_after(5))
+    with pytest.raises(Interrupted):
+        stopped.run()
+    again = small_run(tmp_path / "run")
+    began = time.monotonic()
+    outcome = again.run(resume=True)
+    assert again.spent > 0
+    assert again.spent < outcome.seconds <= again.spent + time.monotonic() - began
+
+
 def test_without_a_folder_a_stopped_run_says_that_nothing_was_saved() -> None:
     with pytest.raises(Interrupted, match="start phase, step 3 of 8; nothing was saved"):
         small_run(kind=stopped_after(3)).run()

@@ -45,7 +45,7 @@ def fit(
     config: Path | None = typer.Option(None, help="YAML file with settings; config.yaml of a run is one."),
     assignments: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="One setting; may be repeated."),
     tune: bool = typer.Option(False, "--tune", help="Search α, τ and the learning rate on dev first."),
-    trials: int = typer.Option(20, min=1, help="Settings that --tune tries."),
+    trials: int | None = typer.Option(None, min=1, help="Settings that --tune tries (20)."),
     jobs: int | None = typer.Option(None, min=1, help="Trials of --tune at once; one, or what --cluster takes."),
     cluster: str | None = typer.Option(
         None, metavar="ADDRESS", help="For --tune: of a Dask scheduler, such as tcp://host:8786, or `ray`."
@@ -85,8 +85,8 @@ def fit(
     from drift.runs.result import Run
     from drift.training.threads import keep_freed_memory
 
-    if not tune and (jobs is not None or cluster is not None):
-        raise ConfigError("--jobs and --cluster are for trials of a search; give --tune too, or leave them out")
+    if not tune and any(option is not None for option in (trials, jobs, cluster)):
+        raise ConfigError("--trials, --jobs and --cluster are of a search; give --tune too, or leave them out")
     if graph is not None and train is not None:
         raise ConfigError(f"a table, {train}, and --graph were given; name the data once")
     keep_freed_memory()

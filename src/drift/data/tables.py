@@ -4,6 +4,7 @@ It goes batch by batch, so that a table of any size takes the memory of one batc
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,6 +59,11 @@ def column_names(source: Any, *, encoding: str = "utf-8") -> list[str]:
 def source_name(source: Any) -> str:
     """What to call a table in a message: the path as it was given, "the DataFrame" or "the Dataset"."""
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
+
+
+def is_in_memory(name: str) -> bool:
+    """Whether `source_name` made it of something that is no file."""
+    return re.fullmatch(r"the [A-Za-z_]\w*", name) is not None
 
 
 def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:

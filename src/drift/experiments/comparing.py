@@ -1,23 +1,19 @@
 """`drift.compare`: finished runs side by side, tested seed by seed where they can be, with what makes it unfair."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import stats
-
+from drift.data.tables import is_in_memory
 from drift.errors import ConfigError, DataError, FileError
-from drift.experiments.statistics import TTest, paired_t, without_spread
+from drift.experiments.statistics import TTest, holm, paired_t, welch_t
 from drift.experiments.tables import Cell, Table, check_ending, write_table
 from drift.training.run_folder import DATA, METRICS, RunFolder
 
 PARTS = ("dev", "test")
-
 CUTS = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by the seed
 
 
@@ -78,8 +74,7 @@ class Finished:
         if self.data == other.data:
             return True
         rows = self.rows[part]
-        in_memory = str(rows[0]).startswith("the ")  # "the DataFrame" may be any
-        return rows == other.rows[part] and not in_memory
+        return rows == other.rows[part] and not is_in_memory(str(rows[0]))  # "the DataFrame" may be any
 
 
 def _rows(config: Mapping[str, Any], part: str, count: int) -> tuple[Any, ...]:
@@ -129,8 +124,11 @@ def compare(
     found = [Finished.read(path) for path in paths]
     first = found[0]
     for run in found:
-        if run.task != first.task or run.measures != first.measures:
+        if run.task != first.task:
             raise ConfigError(f"{run.path} is of {run.task}, {first.path} of {first.task}; compare runs of one task")
+        if run.measures != first.measures:
+            own, other = (", ".join(each.measures.values()) for each in (run, first))
+            raise ConfigError(f"{run.path} is scored by {own}, {first.path} by {other}; compare runs with one score")
     rows = _grouped(found)
     columns = [key for key in product(PARTS, first.measures) if any(row.scores(*key) for row in rows)]
     names = {key: f"{key[0]} {first.measures[key[1]]}" for key in columns}
@@ -203,30 +201,6 @@ def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> t
                 f"warning: {baseline.name} has no test scores; dev chose the steps too, so these p-values are too small"
             )
     return tests, notes
-
-
-def welch_t(ours: Sequence[float], theirs: Sequence[float]) -> TTest:
-    """Welch's t-test, which needs no pairs and no equal variances, as a test of 0 pairs."""
-    difference = float(np.mean(ours) - np.mean(theirs))
-    error = math.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
-    if error == 0.0:
-        return without_spread(difference, pairs=0)
-    test = stats.ttest_ind(ours, theirs, equal_var=False)
-    return TTest(difference, error, float(test.statistic), float(test.pvalue), 0)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below a smaller one's, at most 1.
-
-    One that is not known, nan, stays so and counts among the m.
-    """
-    corrected = [math.nan] * len(p_values)
-    highest = 0.0
-    for place, index in enumerate(np.argsort(p_values, kind="stable")):
-        if not math.isnan(p_values[index]):
-            highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
-            corrected[index] = highest
-    return corrected
 
 
 def _budget_notes(rows: Sequence[Row]) -> list[str]:

@@ -83,8 +83,8 @@ def demo(out: Path, bar: Bar) -> Shown:
     gain = paired_t(scores["DRIFT"].accuracy, scores["Supervised"].accuracy)
     gap = paired_t(scores["DRIFT"].accuracy, scores["Self-training"].accuracy)
     findings = [
-        f"DRIFT minus the labels alone: {gain.gap()} points (p = {gain.p:.2g}, {gain.pairs} pairs).",
-        f"DRIFT minus Self-training: {gap.gap()} points (p = {gap.p:.2g}, {gap.pairs} pairs).",
+        f"DRIFT minus the labels alone is {gain.in_words('DRIFT')}.",
+        f"DRIFT minus Self-training is {gap.in_words('DRIFT')}.",
     ]
     done = (
         f"scikit-learn's handwritten digits: {TEST_ROWS} random images for testing, the others for training, of which"

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ def demo(out: Path, bar: Bar) -> Shown:
     table = _table(accuracy, tests)
     trial = stuck_trial(results)
     pictures = [_figure_1(out, accuracy), _figure_2(out, config, results, trial)]
-    findings = [_in_words(n, test) for n, test in tests.items()]
+    findings = [f"Over {n} trials DRIFT minus Self-training is {test.in_words('DRIFT')}." for n, test in tests.items()]
     setting = (
         f"12 labelled and 500 unlabelled points a class, noise {config.noise}, batches of {config.batch_size}, a"
         f" network of two layers with {config.hidden} tanh units, {config.initial_epochs} supervised epochs, then"
@@ -56,19 +57,29 @@ def demo(out: Path, bar: Bar) -> Shown:
 
 def kept_demo(out: Path, bar: Bar) -> tuple[list[Path], list[str]]:
     """Files and findings of `demo`, which is run only if `out` does not hold those of these settings and version."""
-    about = {"version": drift.__version__, "trials": TRIALS, **asdict(MoonsConfig())}
+    if (kept := kept_files(out)) is not None:
+        return kept
+    shown = demo(out, bar)
+    files = [shown.page, *sorted(out.glob("moons-*"))]
+    told = {"about": _about(), "files": [file.name for file in files], "findings": list(shown.findings)}
+    with whole_file(out / RESULT) as aside:
+        aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    return files, list(shown.findings)
+
+
+def kept_files(out: Path) -> tuple[list[Path], list[str]] | None:
+    """Files and findings of a demo of these settings and version in the folder; None if they are not there."""
     try:
         kept = json.loads((out / RESULT).read_text(encoding="utf-8"))
-        current = kept["about"] == about and all((out / name).exists() for name in kept["files"])
+        files, findings = [out / name for name in kept["files"]], list(kept["findings"])
+        current = kept["about"] == _about() and all(file.exists() for file in files)
     except (OSError, ValueError, TypeError, KeyError):
-        current = False
-    if not current:
-        shown = demo(out, bar)
-        files = [shown.page, *sorted(out.glob("moons-*"))]
-        kept = {"about": about, "files": [file.name for file in files], "findings": list(shown.findings)}
-        with whole_file(out / RESULT) as aside:
-            aside.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    return [out / name for name in kept["files"]], kept["findings"]
+        return None
+    return (files, findings) if current else None
+
+
+def _about() -> dict[str, Any]:
+    return {"version": drift.__version__, "trials": TRIALS, **asdict(MoonsConfig())}
 
 
 NEXT_STEPS = (
@@ -85,15 +96,6 @@ def _table(accuracy: dict[str, np.ndarray], tests: dict[int, TTest]) -> Table:
     rows += [["p of a paired t-test", *(test.p_text() for test in tests.values())]]
     caption = "Two moons, test accuracy in %: mean ± standard deviation; difference ± standard error"
     return Table(["", *(f"{n} trials" for n in tests)], rows, caption)
-
-
-def _in_words(trials: int, test: TTest) -> str:
-    verdict = {
-        "win": "DRIFT is better, and chance alone would rarely do that",
-        "loss": "DRIFT is worse, and chance alone would rarely do that",
-        "tie": "the difference is not significant",
-    }[test.verdict()]
-    return f"Over {trials} trials DRIFT minus Self-training is {test.gap()} points (p = {test.p:.2g}): {verdict}."
 
 
 def _figure_1(out: Path, accuracy: dict[str, np.ndarray]) -> Picture:

@@ -28,6 +28,18 @@ class TTest:
             return "not known"
         return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
+    def in_words(self, name: str) -> str:
+        """Difference, p and what they mean of the method that is named."""
+        meant = {
+            "win": f"{name} is better, and chance alone would rarely do that",
+            "loss": f"{name} is worse, and chance alone would rarely do that",
+            "tie": "the difference is not significant",
+        }[self.verdict()]
+        return f"{self.gap()} points ({self.p_words()}, {self.pairs} pairs): {meant}"
+
+    def p_words(self) -> str:
+        return f"p = {self.p_text()}" if self.p >= 0.001 else f"p {self.p_text()}"
+
     def verdict(self, level: float = 0.05) -> str:
         """win, loss, or tie (not significant at this level)."""
         if not self.p < level:
@@ -57,3 +69,27 @@ def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.nd
         return without_spread(float(gap.mean()), pairs=len(gap))
     test = stats.ttest_rel(a, b)
     return TTest(float(gap.mean()), error, float(test.statistic), float(test.pvalue), len(gap))
+
+
+def welch_t(ours: Sequence[float], theirs: Sequence[float]) -> TTest:
+    """Welch's t-test, which needs no pairs and no equal variances, as a test of 0 pairs."""
+    difference = float(np.mean(ours) - np.mean(theirs))
+    error = math.sqrt(np.var(ours, ddof=1) / len(ours) + np.var(theirs, ddof=1) / len(theirs))
+    if math.isclose(error, 0.0, abs_tol=1e-12):
+        return without_spread(difference, pairs=0)
+    test = stats.ttest_ind(ours, theirs, equal_var=False)
+    return TTest(difference, error, float(test.statistic), float(test.pvalue), 0)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below a smaller one's, at most 1.
+
+    One that is not known, nan, stays so and counts among the m.
+    """
+    corrected = [math.nan] * len(p_values)
+    highest = 0.0
+    for place, index in enumerate(np.argsort(p_values, kind="stable")):
+        if not math.isnan(p_values[index]):
+            highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
+            corrected[index] = highest
+    return corrected

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 
 from drift.data.files import whole_file
 from drift.errors import ConfigError
-from drift.experiments.statistics import TTest, paired_t
+from drift.experiments.statistics import TTest, paired_t, welch_t
 from drift.tasks.scoring import mean_and_spread
 
 WIDE = 10_000  # columns at a pipe, where nothing need be wrapped
@@ -28,7 +28,7 @@ LATEX = {
     "<": "$<$",
     ">": "$>$",
     "α": r"$\alpha$",
-    "[": "{[}",  # at the beginning of a row it would be an option of the break before
+    **{mark: f"{{{mark}}}" for mark in "[*"},  # at the beginning of a row they would belong to the break before
     "τ": r"$\tau$",
     "ω": r"$\omega$",
     "θ": r"$\theta$",
@@ -37,20 +37,27 @@ CSV_COLUMNS = [
     *("method", "column", "seeds", "mean", "deviation", "hours", "paper"),
     *("baseline", "difference", "standard_error", "p", "pairs", "gold_labels"),
 ]
-MARKDOWN = {mark: f"\\{mark}" for mark in "\\|*_`<>[]"}
+MARKDOWN = {mark: f"\\{mark}" for mark in "\\|*_`<>[]&~$"}
 
 
 @dataclass(frozen=True)
 class Cell:
     """One method in one column. scores: shares by seed; none if it was not run, which would take so many hours.
 
-    paper: the paper's figure, in percent, as it is printed there. failed: it was run, in vain.
+    paper: the paper's figure, in percent, as it is printed there. failed: it was run, in vain. wanted: how many seeds
+    there are to be. rows_by_seed: each seed was trained and scored on rows of its own.
     """
 
     scores: Mapping[int, float] = field(default_factory=dict)
     hours: float | None = None
     paper: float | None = None
     failed: bool = False
+    wanted: int | None = None
+    rows_by_seed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.scores) and len(self.scores) >= (self.wanted or 1)
 
     @property
     def mean(self) -> float | None:
@@ -59,7 +66,8 @@ class Cell:
     def text(self) -> str:
         """Mean ± standard deviation in percent; of one seed, the score."""
         if self.scores:
-            return mean_and_spread([*self.scores.values()])
+            told = mean_and_spread([*self.scores.values()])
+            return told if self.is_whole else f"{told} ({len(self.scores)} of {self.wanted} seeds)"
         if self.failed:
             return "failed"
         if self.hours is None:
@@ -74,6 +82,7 @@ class Table:
 
     baseline: the row every other is tested against, seed by seed. tests: by row and column, in place of the paired
     t-tests that are made otherwise; one of 0 pairs is Welch's, unpaired. budgets: gold labels by column, in words.
+    apart: rows that are no rival to the others, such as one that learns from all labels, and are never the best.
     """
 
     title: str
@@ -83,24 +92,35 @@ class Table:
     tests: Mapping[tuple[str, str], TTest] | None = None
     budgets: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    apart: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if self.baseline is not None and self.baseline not in self.rows:
             raise ConfigError(f"there is no row {self.baseline!r} to test against; rows are {', '.join(self.rows)}")
 
     def test(self, row: str, column: str) -> TTest | None:
-        """This row against the baseline on the seeds both have; None if there are not two, or there is no baseline."""
+        """This row against the baseline on the seeds both have; None if there are not two, or there is no baseline.
+
+        Where a seed means rows of its own on one side alone, equal seeds are no pair.
+        """
         if self.tests is not None:
             return self.tests.get((row, column))
         if self.baseline is None or row == self.baseline:
             return None
-        ours, theirs = (self.rows[each].get(column, Cell()).scores for each in (row, self.baseline))
+        own, others = (self.rows[each].get(column, Cell()) for each in (row, self.baseline))
+        ours, theirs = own.scores, others.scores
+        if own.rows_by_seed != others.rows_by_seed:
+            return welch_t([*ours.values()], [*theirs.values()]) if min(len(ours), len(theirs)) > 1 else None
         seeds = [seed for seed in ours if seed in theirs]
         return paired_t([ours[s] for s in seeds], [theirs[s] for s in seeds]) if len(seeds) > 1 else None
 
     def is_best(self, row: str, column: str) -> bool:
-        """Whether no other mean of the column is higher, as printed; never where there is nothing to compare with."""
-        means = {name: cells[column].mean for name, cells in self.rows.items() if column in cells}
+        """Whether no other mean of the column is higher, as printed; never where there is nothing to compare with.
+
+        A mean of some of the seeds is not compared.
+        """
+        cells = {name: own[column] for name, own in self.rows.items() if column in own and name not in self.apart}
+        means = {name: cell.mean for name, cell in cells.items() if cell.is_whole}
         printed = {name: round(100 * mean, 2) for name, mean in means.items() if mean is not None}
         return len(printed) > 1 and printed.get(row) == max(printed.values())
 
@@ -135,13 +155,12 @@ def lines(table: Table) -> Iterator[Line]:
         figures = [cells[column].paper if column in cells else None for column in table.columns]
         if any(figure is not None for figure in figures):
             printed = ["" if figure is None else f"{figure:.2f}" for figure in figures]
-            yield Line("paper", printed, plain, detail=True)
+            yield Line("in the paper", printed, plain, detail=True)
 
 
 def difference_text(test: TTest) -> str:
     """The difference in points with its standard error, p-value and number of pairs."""
-    p = f"= {test.p_text()}" if test.p >= 0.001 else test.p_text()
-    return f"{test.gap()}, p {p}, {f'{test.pairs} pairs' if test.pairs else 'unpaired'}"
+    return f"{test.gap()}, {test.p_words()}, {f'{test.pairs} pairs' if test.pairs else 'unpaired'}"
 
 
 def show_table(table: Table, console: Console | None = None) -> None:

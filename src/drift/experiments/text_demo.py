@@ -138,14 +138,7 @@ def _rules_table(by_rules: Summary) -> Table:
 
 def _in_words(setting: str, other: str, scores: dict[str, np.ndarray]) -> str:
     test = paired_t(scores["DRIFT"], scores[other])
-    verdict = {
-        "win": "DRIFT is better, and chance alone would rarely do that",
-        "loss": "DRIFT is worse, and chance alone would rarely do that",
-        "tie": "the difference is not significant",
-    }[test.verdict()]
-    return (
-        f"From {setting}, DRIFT minus {other} is {test.gap()} points (p = {test.p:.2g}, {test.pairs} seeds): {verdict}."
-    )
+    return f"From {setting}, DRIFT minus {other} is {test.in_words('DRIFT')}."
 
 
 def _what_was_done() -> Sequence[str]:

@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     import optuna
 
 TRIALS = 20
-FOLDER, STUDY = "tuning", "study.jsonl"
+FOLDER, STUDY, SEARCH = "tuning", "study.jsonl", "search.json"
 KEPT = "finished trials are kept, and the same command with --resume goes on"
 NO_DEV = "settings are searched on dev, and there is no dev set; give one with --dev (of a graph: data.dev_nodes)"
 
 
 def tune(
-    train: Any = None, *, trials: int = TRIALS, jobs: int | None = None, cluster: str | None = None, **options: Any
+    train: Any = None, *, trials: int | None = None, jobs: int | None = None, cluster: str | None = None, **options: Any
 ) -> Run | Plan:
     """Search settings on dev, train with the best and say how good that is.
 
-    train, options: those of `drift.fit`. trials: how many settings to try, the given ones first. jobs: how many at
-    once; by default one after the other, on a cluster as many as it takes. cluster: the address of a Dask scheduler, or
-    "ray"; its workers must see the same data. resume: go on with the search in the folder. dry_run: give back the plan
-    of one trial.
+    train, options: those of `drift.fit`. trials: how many settings to try, the given ones first; 20 if left out. jobs:
+    how many at once; by default one after the other, on a cluster as many as it takes. cluster: the address of a Dask
+    scheduler, or "ray"; its workers must see the same data. resume: go on with the search in the folder, with as many
+    trials and as many at once as it was begun with. dry_run: give back the plan of one trial.
     """
-    if trials < 1:
+    if trials is not None and trials < 1:
         raise ConfigError(f"trials is {trials}; try at least 1")
     if jobs is not None and jobs < 1:
         raise ConfigError(f"jobs is {jobs}; give at least 1")
@@ -72,9 +72,12 @@ class Tuning(Fitting):
     that is killed leaves at most one line cut short, and there is neither a database to be locked nor a pickle.
     """
 
-    def __init__(self, *arguments: Any, trials: int, jobs: int | None, cluster: str | None, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, trials: int | None, jobs: int | None, cluster: str | None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.wanted, self.jobs, self.cluster, self.space = trials, jobs, cluster, search_space(self.config)
+        self.asked, self.jobs, self.cluster, self.space = trials, jobs, cluster, search_space(self.config)
+        self.wanted = trials or TRIALS
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
         with needed_for("a search of settings", "pip install 'drift-ssl[tune]'"):
@@ -115,13 +118,26 @@ class Tuning(Fitting):
         self.task.read(self.sources)
         if folder is not None and resume:
             folder.check_data(self.task.fingerprint())
+            self._as_it_was_begun(folder.read_json(SEARCH))
         prepared = self._prepared()
         if prepared.dev is None:
             raise ConfigError(NO_DEV)
         if folder is not None:
             folder.begin(described, resume=resume)
             folder.write_json(DATA, {"fingerprint": self.task.fingerprint()})
+            self._write_search(self.jobs or (1 if self.cluster is None else None))
         return prepared
+
+    def _as_it_was_begun(self, search: Mapping[str, Any]) -> None:
+        """How many trials, and how many of them at once: what is drawn depends on what was known by then."""
+        self.wanted, at_once = self.asked or search["trials"], search["at_once"]
+        if at_once is not None and self.jobs not in (None, at_once):
+            raise ConfigError(f"the search was begun with {at_once} trials at once; leave out --jobs to go on with it")
+        self.jobs = at_once or self.jobs
+
+    def _write_search(self, at_once: int | None) -> None:
+        if self.folder is not None:
+            RunFolder(self.folder.path / FOLDER).write_json(SEARCH, {"trials": self.wanted, "at_once": at_once})
 
     def _study(self, trials: Trials) -> "optuna.Study":
         """The study of the folder, or a new one; trials that a killed process left are given up."""
@@ -177,6 +193,7 @@ class Tuning(Fitting):
         kept = "nothing was saved" if self.folder is None else KEPT
         with workers(self.cluster, self.jobs or 1) as room:
             size = self.jobs or room
+            self._write_search(size)
             while (done := len(_finished(study))) < self.wanted:
                 first = done // size * size
                 before = _finished(study)[:first]

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from pydantic import TypeAdapter
 
-from drift.data.files import whole_file
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
@@ -35,7 +34,7 @@ def write_report(run: str | Path) -> Path:
     trace = folder.path / TRACE
     entries = read_trace(trace) if trace.exists() else []
     path = folder.path / REPORT
-    with TemporaryDirectory() as pictures, whole_file(path) as aside:
+    with TemporaryDirectory() as pictures:
         try:
             title = f"{folder.path.resolve().name}: {metrics['method']} on {Path(config['data']['train']).name}"
             page = _Page(metrics, Path(pictures))
@@ -58,8 +57,7 @@ def write_report(run: str | Path) -> Path:
             raise FileError(f"{folder.path} is a run of another version of drift: it lacks {error}") from error
         except (TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
             raise FileError(f"{folder.path} is damaged ({type(error).__name__}: {error}); copy it again") from error
-        write_page(aside, title, sections)
-    return path
+        return write_page(path, title, sections)
 
 
 def spread(scores: Sequence[Mapping[str, float]], name: str) -> str:

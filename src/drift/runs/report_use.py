@@ -51,6 +51,9 @@ USES: dict[str, tuple[list[str], list[str]]] = {
 def how_to_use(folder: RunFolder, metrics: Mapping[str, Any], config: Mapping[str, Any]) -> list[Section]:
     """On the command line, in Python, and, where the run has an ONNX file, in a program without torch."""
     run, model, kind = shlex.quote(str(folder.path)), folder.path / MODEL, metrics["kind"]
+    if not model.exists():
+        again = [f"drift fit --config {shlex.quote(str(folder.path / CONFIG))} -o NEW"]
+        return [Section("How to use it", ["The model was not kept. This makes it again:"], commands=again)]
     commands, python = USES[metrics["task"]]
     commands = [f"drift {command}".replace("RUN", run) for command in commands]
     opened = f"run = drift.load({str(folder.path)!r})"

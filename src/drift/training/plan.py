@@ -48,7 +48,7 @@ class Plan:
                 if self.refreshes
                 else []
             ),
-            f"about {_spoken(self.seconds)} in all, and {self.memory:.1f} GB of memory at the peak so far",
+            f"about {spoken(self.seconds)} in all, and {self.memory:.1f} GB of memory at the peak so far",
             f"label budget: {self.budget}",
         ]
 
@@ -104,7 +104,8 @@ def _peak(trainer: Trainer) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def _spoken(seconds: float) -> str:
+def spoken(seconds: float) -> str:
+    """A duration in the unit one would use."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.3g} hours"

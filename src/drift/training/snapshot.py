@@ -25,6 +25,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "at": run.at,
         "step": run.step,
         "taken": run.taken,
+        "seconds": run.seconds,
         # A schedule is a function of the step; the function itself is made anew.
         "schedule": {name: value for name, value in run.schedule.state_dict().items() if name != "lr_lambdas"},
         "feed": run.feed.state_dict(),
@@ -45,7 +46,7 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.method.load_state_dict(wrapped_like(weights["method"], run.method.state_dict()))
     run.optimizer.load_state_dict(wrapped_for(weights["optimizer"], run.optimizer))
     run.selection.load_state_dict(weights["selection"])
-    run.step, run.taken = shared["step"], shared["taken"]
+    run.step, run.taken, run.spent = shared["step"], shared["taken"], shared["seconds"]
     run.schedule.load_state_dict({**shared["schedule"], "lr_lambdas": [None] * len(run.schedule.lr_lambdas)})
     run.draw_from(shared["places"])
     run.feed.load_state_dict(shared["feed"])

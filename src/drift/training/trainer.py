@@ -104,13 +104,14 @@ class Trainer(Watch):
         )
         self.trace = Trace(folder.path / TRACE if folder and self.machine.process == 0 else None)
         self.at, self.step, self.taken = 0, 0, 0  # phase, step in it, steps in all
+        self.began, self.spent = time.monotonic(), 0.0  # of a run that goes on, seconds of the stretches before
         self.places: Tensor | None = None  # of the unlabelled rows that are drawn from, if the method chose some
         self.start_scores: list[dict[str, float]] | None = None  # on dev
         self.first_classes: Tensor | None = None  # of the unlabelled rows that are watched, at θinit
 
     def run(self, *, resume: bool = False) -> Outcome:
         """Train to the end. Ctrl-C saves a checkpoint first and raises Interrupted, which says how to go on."""
-        began = time.monotonic()
+        self.began = time.monotonic()
         self.machine.begin_tracking()
         with seeded(self.settings.seed + self.machine.process), interruptible() as self.interrupt:
             found = self.checkpoints.newest() if resume and self.checkpoints else None
@@ -135,13 +136,18 @@ class Trainer(Watch):
         self.machine.end_tracking()
         return Outcome(
             steps=self.taken,
-            seconds=time.monotonic() - began,
+            seconds=self.seconds,
             start=self.start_scores,
             best=self.selection.best_scores if self.data.dev else None,
             best_steps=self.selection.steps.tolist() if self.data.dev else None,
             flips=self._flips(),
             entries=self.trace.entries,
         )
+
+    @property
+    def seconds(self) -> float:
+        """Of training so far, in all stretches; not of steps that were lost and taken again."""
+        return self.spent + time.monotonic() - self.began
 
     # The two phases.
 

@@ -10,14 +10,15 @@ from drift.errors import ConfigError
 from drift.experiments.bench.catalogue import Exhibit, find_exhibit, part_of
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import Results, not_run, plan_lines, table_of
-from drift.experiments.bench.estimates import estimated_seconds, spoken
+from drift.experiments.bench.estimates import estimated_seconds
 from drift.experiments.bench.figures import pictures_of
 from drift.experiments.bench.page import Made, write_bench_page
 from drift.experiments.bench.planning import check_profile, jobs_of
-from drift.experiments.bench.running import Failure, result_of, run_jobs
-from drift.experiments.moons_demo import kept_demo
+from drift.experiments.bench.running import Failure, failure_of, result_of, run_jobs
+from drift.experiments.moons_demo import kept_demo, kept_files
 from drift.experiments.tables import WRITERS, Table, write_table
 from drift.report.page import Picture
+from drift.training.plan import spoken
 from drift.training.progress import progress
 
 FIGURES = "figures"
@@ -58,7 +59,8 @@ def bench(
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
     if not exhibit.cells:
-        return _moons(folder, dry_run=dry_run, quiet=quiet, chosen=bool(cells or methods or models or seeds))
+        chosen = bool(cells or methods or models or seeds)
+        return _moons(folder, dry_run=dry_run, collect=collect, quiet=quiet, chosen=chosen)
     exhibit = part_of(exhibit, cells, methods, models)
     every = jobs_of(exhibit, profile, seeds)
     if not every:
@@ -66,23 +68,29 @@ def bench(
     if dry_run:
         results = _results(folder, every)
         return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results)])
-    failures = [] if collect else _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
+    failures = _failures(folder, every) if collect else _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
     results = _results(folder, every)
+    if not results and all(job.left_out for job in every):
+        raise ConfigError(f"profile {profile} leaves all of this out; to have it run, name --cells and --models")
     done = Bench(failures=failures, lines=not_run(exhibit, every, results))
     tables: dict[str, Table] = {}
     pictures: dict[str, list[Picture]] = {}
+    # What is made of some cells, methods or seeds does not take the place of the whole.
+    part = "-part" if cells or methods or seeds else ""
+    failed = {each.job.key for each in failures}
     for group in exhibit.groups[profile]:
+        stem = f"{exhibit.name}-{profile}-{group}{part}"
         own = {job: result for job, result in results.items() if job.group == group}
         if own or not all(job.left_out for job in every if job.group == group):
-            tables[group] = table_of(exhibit, profile, group, every, results, [each.job for each in failures])
-            stem = f"{exhibit.name}-{profile}-{group}"
+            tables[group] = table_of(exhibit, profile, group, every, results, failed)
             done.files += [write_table(tables[group], folder / f"{stem}{ending}") for ending in WRITERS]
-        pictures[group] = pictures_of(exhibit, group, own, folder / FIGURES, folder) if own else []
+        pictures[group] = pictures_of(exhibit, group, own, folder / FIGURES / stem, folder) if own else []
         done.files += [picture.path for picture in pictures[group]]
     done.tables = list(tables.values())
     command = _command(exhibit.name, out, profile=profile, seeds=seeds, cells=cells, methods=methods, models=models)
     made = Made(exhibit, profile, every, results, tables, pictures, failures, done.lines, command)
-    done.files.append(write_bench_page(folder / f"{exhibit.name}-{profile}.html", made))
+    page = "-".join([exhibit.name, profile, *(exhibit.groups[profile] if models else ())])
+    done.files.append(write_bench_page(folder / f"{page}{part}.html", made))
     return done
 
 
@@ -117,11 +125,19 @@ def _results(folder: Path, jobs: Sequence[Job]) -> Results:
     return {job: result for job, result in found.items() if result is not None}
 
 
-def _moons(folder: Path, *, dry_run: bool, quiet: bool, chosen: bool) -> Bench:
+def _failures(folder: Path, jobs: Sequence[Job]) -> list[Failure]:
+    """Of runs that were tried and have no result; each once."""
+    left = {job.key: job for job in jobs if result_of(folder, job) is None}
+    return [failure for job in left.values() if (failure := failure_of(folder, job)) is not None]
+
+
+def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, chosen: bool) -> Bench:
     """Figures 1 and 2 are all of `drift demo moons`: a hundred trials in one go."""
     if chosen:
         raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
     if dry_run:
         return Bench(lines=["moons: 100 trials of both methods at once, about a minute"])
+    if collect and kept_files(folder / "moons") is None:
+        return Bench(lines=["moons: not run yet"])
     files, findings = kept_demo(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))
     return Bench(files=files, lines=findings)

@@ -4,15 +4,21 @@ from collections.abc import Collection, Mapping, Sequence
 
 from drift.experiments.bench.catalogue import Exhibit, Row
 from drift.experiments.bench.cells import Job
-from drift.experiments.bench.estimates import correction, embedding_seconds, estimated_seconds, spoken
+from drift.experiments.bench.estimates import correction, embedding_seconds, estimated_seconds
 from drift.experiments.bench.paper import paper_figure, paper_notes
 from drift.experiments.bench.running import Result
 from drift.experiments.tables import Cell, Table
 from drift.methods import METHODS
+from drift.runs.task import STACKED
+from drift.training.plan import spoken
 
 Results = Mapping[Job, Result]
 
 SCORES = "test scores in %, mean ± standard deviation over seeds: accuracy of texts and nodes, F1 of words"
+TESTED = (
+    "differences to {} in points ± standard error, by two-sided t-tests, paired by seed where that means the same rows;"
+    " p is not corrected for the number of tests"
+)
 LAPTOP = {  # what a laptop's models are, beside the paper's RoBERTa-base, which is fine-tuned
     "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
     "finetuned": "a small encoder, fine-tuned for few steps",
@@ -22,9 +28,9 @@ LAPTOP = {  # what a laptop's models are, beside the paper's RoBERTa-base, which
 
 
 def table_of(
-    exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job], results: Results, failed: Collection[Job] = ()
+    exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job], results: Results, failed: Collection[str] = ()
 ) -> Table:
-    """The table of one kind of model. jobs: all of the exhibit's. failed: those that were run in vain."""
+    """The table of one kind of model. jobs: all of the exhibit's. failed: keys of those that were run in vain."""
     own = [job for job in jobs if job.group == group]
     rows: dict[str, dict[str, Cell]] = {}
     budgets: dict[str, str] = {}
@@ -37,12 +43,26 @@ def table_of(
             if here or figure is not None:  # else it is nothing that could be run
                 scores = scores_of(results, row, cell, group)
                 hours = _hours(here, results) if here and not scores else None
-                rows[row.title][cell] = Cell(scores, hours, figure, failed=any(job in failed for job in here))
+                rows[row.title][cell] = Cell(
+                    scores,
+                    hours,
+                    figure,
+                    failed=any(job.key in failed for job in here),
+                    wanted=sum(job.config["seeds"] for job in here),
+                    rows_by_seed=any(job.kind not in STACKED and _is_cut(job) for job in here),
+                )
             if found and not row.gold and not METHODS[row.method].on_dev:
                 budget = found[0].budget
                 budgets[cell] = f"{budget['train']:,} + {budget['dev']:,} dev"
     title = f"{exhibit.place.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
-    return Table(title, exhibit.cells, rows, exhibit.baseline, None, budgets, _notes(exhibit, profile, group))
+    notes = _notes(exhibit, profile, group)
+    apart = [row.title for row in exhibit.rows if row.gold or METHODS[row.method].on_dev]
+    return Table(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart)
+
+
+def _is_cut(job: Job) -> bool:
+    """Whether its rows are drawn by its seed; seeds that train together share those of the first."""
+    return any(job.config["data"].get(f"{part}_rows") is not None for part in ("train", "dev", "test"))
 
 
 def not_run(exhibit: Exhibit, jobs: Sequence[Job], results: Results) -> list[str]:
@@ -91,7 +111,8 @@ def _hours(jobs: Sequence[Job], results: Results) -> float:
 
 def _notes(exhibit: Exhibit, profile: str, group: str) -> list[str]:
     about = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
-    return [SCORES, *about, *paper_notes(exhibit.name)]
+    tested = [TESTED.format(exhibit.baseline)] if exhibit.baseline else []
+    return [SCORES, *about, *tested, *paper_notes(exhibit.name)]
 
 
 def scores_of(results: Results, row: Row, cell: str, group: str) -> dict[int, float]:

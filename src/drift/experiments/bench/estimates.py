@@ -5,13 +5,13 @@ of the start is supervised; one after it costs `Method.arithmetic` of those, ove
 that are small are bound by other things: their seconds a step are as recorded in docs/results.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
 from drift.experiments.bench.cells import Job
+from drift.experiments.workers import cores
 from drift.methods import METHODS
 
 CPU_SPEED, GPU_SPEED = 25e9, 5e12  # operations a second: of a core, and of a GPU, both at half of what they could
@@ -60,13 +60,7 @@ def correction(finished: Mapping[Job, float]) -> float:
 
 
 def speed() -> float:
-    return GPU_SPEED if torch.accelerator.is_available() else CPU_SPEED * (os.cpu_count() or 1)
-
-
-def spoken(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.3g} hours"
+    return GPU_SPEED if torch.accelerator.is_available() else CPU_SPEED * cores()
 
 
 def _length(job: Job) -> int:

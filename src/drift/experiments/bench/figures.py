@@ -1,7 +1,7 @@
 """The paper's figures 3 to 5, its table 4 as bars, and learning curves, from finished runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +23,25 @@ from drift.training.trace import read_trace
 SYMBOLS = {"alpha": "α", "tau": "τ"}
 PLAYED = ("self-training", "drift")  # methods whose learning curves are drawn
 MOST_PANELS = 4  # beside each other
+HATCHES = ("", "///", "...", "xxx")  # bars differ without their colours too
 
-Draw = Callable[[Exhibit, str, Results, Path, Path], list[Path]]
+BAND = "mean over seeds, with a band of one standard deviation"
 
-
-@dataclass(frozen=True)
-class Drawing:
-    """What draws from an exhibit, a group, results, a folder for figures and one of runs; and what it then shows."""
-
-    draw: Draw
-    shows: str
+# From an exhibit, a kind of model, results, where figures go without their ending, and the folder of runs.
+Draw = Callable[[Exhibit, str, Results, Path, Path], list[Picture]]
 
 
-def pictures_of(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Picture]:
-    """Every figure of an exhibit for one kind of model, drawn into the folder."""
-    return [
-        Picture(path, f"{drawing.shows}.", f"{drawing.shows}. {path.relative_to(runs)}, and as SVG")
-        for drawing in DRAWINGS.get(exhibit.name, ())
-        for path in drawing.draw(exhibit, group, results, folder, runs)
-    ]
+def pictures_of(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
+    """Every figure of an exhibit for one kind of model. stem: the path of its files but for how they end."""
+    return [picture for draw in DRAWINGS.get(exhibit.name, ()) for picture in draw(exhibit, group, results, stem, runs)]
 
 
-def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
+def _picture(path: Path, shows: str, alt: str = "") -> Picture:
+    """What it shows is the caption, with the file it is in, and what a screen reader says if there is no `alt`."""
+    return Picture(path, alt or shows, f"{shows} {path.parent.name}/{path.name}, and as SVG")
+
+
+def sensitivity(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path) -> list[Picture]:
     """Mean over seeds with a band of one standard deviation: a panel for each dataset and setting, a line a cell."""
     datasets = list(dict.fromkeys(cell.rpartition("-")[0] for cell in exhibit.cells))
     figure = Figure(figsize=(9, 3.2 * len(datasets)), layout="constrained")
@@ -64,7 +61,8 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, folder: Path) ->
         _plain(axes)
         if axes.lines:
             axes.legend(frameon=False)
-    return [save(figure, folder, f"{exhibit.name}-{group}")] if drawn else []
+    path = save(figure, stem.parent, stem.name) if drawn else None
+    return [_picture(path, f"Test scores by α and by τ: {BAND}.")] if path else []
 
 
 def _line(axes: Axes, points: list[tuple[float, list[float]]], label: str, place: int) -> None:
@@ -74,12 +72,13 @@ def _line(axes: Axes, points: list[tuple[float, list[float]]], label: str, place
     band(axes, points, colour)
 
 
-def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> list[Path]:
+def ablation(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path) -> list[Picture]:
     """A bar a row beside each other for every cell, with standard deviations."""
     figure = Figure(figsize=(1.2 + 1.6 * len(exhibit.cells), 3.6), layout="constrained")
     axes = figure.subplots()
     width, tops, floors = 0.8 / len(exhibit.rows), [], []
     for place, row in enumerate(exhibit.rows):
+        labelled = False
         for column, cell in enumerate(exhibit.cells):
             scores = 100 * np.array([*scores_of(results, row, cell, group).values()])
             if len(scores):
@@ -87,46 +86,52 @@ def ablation(exhibit: Exhibit, group: str, results: Results, folder: Path) -> li
                 tops.append(scores.mean() + spread)
                 floors.append(scores.mean() - spread)
                 x = column + (place - (len(exhibit.rows) - 1) / 2) * width
-                look: Any = {"color": CLASS_COLOURS[place], "edgecolor": "black", "linewidth": 0.5}
-                axes.bar(x, scores.mean(), width, yerr=spread, capsize=2, label=None if column else row.title, **look)
+                look: Any = {"color": CLASS_COLOURS[place], "hatch": HATCHES[place % len(HATCHES)]}
+                look |= {"edgecolor": "black", "linewidth": 0.5, "label": None if labelled else row.title}
+                axes.bar(x, scores.mean(), width, yerr=spread, capsize=2, **look)
+                labelled = True
     if not tops:
         return []
     axes.set_xticks(range(len(exhibit.cells)), list(exhibit.cells))
     axes.set(ylabel="test accuracy (%), not from 0", ylim=(max(0.0, min(floors) - 2), min(100.0, max(tops) + 1)))
     _plain(axes)
     figure.legend(loc="outside upper center", ncols=len(exhibit.rows), frameon=False)
-    return [save(figure, folder, f"{exhibit.name}-{group}")]
+    path = save(figure, stem.parent, stem.name)
+    return [_picture(path, "Test scores of the table as bars, with standard deviations.")]
 
 
-def rings(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+def rings(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
     """Self-training's rings and DRIFT's, of the seed each run kept, or of the first run."""
-    paths: list[Path] = []
+    pictures: list[Picture] = []
     for job in _first_runs(list(results)):
         run = RunFolder(cell_folder(runs, job) / RUN)
         metrics = run.read_json(METRICS)
-        name = f"{exhibit.name}-{group}-{job.cell}-{job.row.lower()}"
 
-        def draw(figure: Figure, _: str, alt: str, caption: str, name: str = name) -> Picture:
-            paths.append(save(figure, folder, name))
-            return Picture(paths[-1], alt, caption)
+        def draw(figure: Figure, _: str, alt: str, caption: str, job: Job = job) -> Picture:
+            path = save(figure, stem.parent, f"{stem.name}-{job.cell}-{job.row.lower()}")
+            whose = f"{job.row}, {job.cell}"
+            pictures.append(_picture(path, f"{whose}. {caption}", f"{whose}. {alt}"))
+            return pictures[-1]
 
         ring_sections(run.path, metrics, metrics["seeds"].index(metrics["kept_seed"]), draw)
-    return paths
+    return pictures
 
 
-def representations(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+def representations(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
     """A figure a graph, a panel a method."""
-    paths = []
+    pictures = []
     for cell in exhibit.cells:
         jobs = _first_runs([job for job in results if job.cell == cell])
         if jobs:
             places = [cell_folder(runs, job) / RUN for job in jobs]
             titles = [f"{job.row} on {cell.rpartition('-')[0]}" for job in jobs]
-            paths.append(tsne(places, folder / f"{exhibit.name}-{cell}", titles=titles))
-    return paths
+            path = tsne(places, stem.with_name(f"{stem.name}-{cell}"), titles=titles)
+            shows = f"Learned representations of {cell} in the plane (t-SNE), one colour a class."
+            pictures.append(_picture(path, shows))
+    return pictures
 
 
-def curves(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: Path) -> list[Path]:
+def curves(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
     """Dev scores over the steps of the game: a panel a cell, a line a method, a band of one standard deviation."""
     rows = [row for row in exhibit.rows if row.method in PLAYED]
     found = {cell: [_looks(row, cell, group, results, runs) for row in rows] for cell in exhibit.cells}
@@ -140,7 +145,7 @@ def curves(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: P
     others = (colour for colour in CLASS_COLOURS if colour != COLOURS["Self-training"])
     colours = [COLOURS["Self-training"] if row.title == "Self-training" else next(others) for row in rows]
     for cell, axes in zip(drawn, panels.flat, strict=False):
-        for row, looks, colour, marker in zip(rows, found[cell], colours, MARKERS[: len(rows)], strict=True):
+        for row, looks, colour, marker in zip(rows, found[cell], colours, cycle(MARKERS), strict=False):
             if looks:
                 mean = [100 * np.mean(shares) for _, shares in looks]
                 style: Any = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3}
@@ -154,7 +159,8 @@ def curves(exhibit: Exhibit, group: str, results: Results, folder: Path, runs: P
     figure.supylabel("dev score (%)")
     lines = {line.get_label(): line for axes in figure.axes for line in axes.lines}
     figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines), frameon=False)
-    return [save(figure, folder, f"{exhibit.name}-{group}-curves")]
+    path = save(figure, stem.parent, f"{stem.name}-curves")
+    return [_picture(path, f"Scores on dev over the steps of the game after the start: {BAND}.")]
 
 
 def _looks(row: Row, cell: str, group: str, results: Results, runs: Path) -> list[tuple[int, list[float]]]:
@@ -185,20 +191,13 @@ def _plain(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _alone(draw: Callable[[Exhibit, str, Results, Path], list[Path]]) -> Draw:
-    """For figures of results that need no run's folder."""
-    return lambda exhibit, group, results, folder, _: draw(exhibit, group, results, folder)
-
-
-BAND = "mean over seeds, with a band of one standard deviation"
-CURVES = Drawing(curves, f"Scores on dev over the steps of the game after the start: {BAND}")
-DRAWINGS: Mapping[str, Sequence[Drawing]] = {
-    "weak": [CURVES],
-    "semi": [CURVES],
-    "textcnn": [CURVES],
-    "ablation": [Drawing(_alone(ablation), "Test scores of the table as bars, with standard deviations"), CURVES],
-    "graphs": [CURVES],
-    "sensitivity": [Drawing(_alone(sensitivity), f"Test scores by α and by τ: {BAND}")],
-    "rings": [Drawing(rings, "Which training samples each method has right, from the first look (inside) to the last")],
-    "tsne": [Drawing(representations, "Learned representations in the plane (t-SNE), one colour a class")],
+DRAWINGS: Mapping[str, Sequence[Draw]] = {
+    "weak": [curves],
+    "semi": [curves],
+    "textcnn": [curves],
+    "ablation": [ablation, curves],
+    "graphs": [curves],
+    "sensitivity": [sensitivity],
+    "rings": [rings],
+    "tsne": [representations],
 }

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift.data.files import whole_file
 from drift.experiments.bench.catalogue import Exhibit
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import Results
-from drift.experiments.bench.estimates import spoken
 from drift.experiments.bench.running import FAILURE, RUN, Failure, cell_folder
 from drift.experiments.tables import Table, lines
 from drift.report import page
 from drift.report.page import Picture, Section, write_page
 from drift.runs.report import REPORT
+from drift.training.plan import spoken
 
 PROFILE_WORDS = {
     "paper": "the paper's configuration, for GPUs: RoBERTa-base, fine-tuned",
@@ -56,9 +55,7 @@ def write_bench_page(path: Path, made: Made) -> Path:
             commands=[made.command],
         ),
     ]
-    with whole_file(path) as aside:
-        write_page(aside, f"{exhibit.place.capitalize()}: {exhibit.summary}", sections)
-    return path
+    return write_page(path, f"{exhibit.place.capitalize()}: {exhibit.summary}", sections)
 
 
 def _what_was_done(made: Made) -> Section:
@@ -87,19 +84,19 @@ def _seeds(jobs: Sequence[Job], group: str) -> str:
 
 def _scores(group: str, table: Table, pictures: Sequence[Picture]) -> Section:
     rows: list[list[str]] = []
+    method = ""
     for line in lines(table):
-        heading, *texts = line.shown(str, "★ %s", INDENT)
-        # A difference with its p in one cell would make columns twice as wide.
+        method = method if line.detail else line.heading
+        _, *texts = line.shown(str, "★ %s", "")
+        # A heading says whose it is, for who hears the table. A difference and its p in one cell would be too wide.
+        heading = f"{INDENT}{method} {line.heading}" if line.detail else method
         parts = [text.partition(", ") for text in texts]
         rows.append([heading, *(first for first, _, _ in parts)])
         if any(rest for _, _, rest in parts):
-            rows.append([f"{INDENT}p, pairs", *(rest for _, _, rest in parts)])
+            rows.append([f"{INDENT}{method}: p, pairs", *(rest for _, _, rest in parts)])
     told = [_sentence(note) for note in table.notes]
     if table.baseline is not None:
-        told.append(
-            f"Below a method: its difference to {table.baseline} in points, ± its standard error, by a paired t-test on"
-            " the same seeds."
-        )
+        told.append(f"Below a method: its difference to {table.baseline}.")
     shown = page.Table(["", *table.columns], rows, f"{group}; ★ is the best of its column")
     return Section(f"Scores: {group}", told, [shown], pictures)
 

@@ -19,8 +19,9 @@ from drift.errors import DriftError, FileError, Interrupted
 from drift.experiments.bench.cells import Job
 from drift.experiments.workers import ONE_A_PROCESS, cores, results, workers
 from drift.runs.fit import fit
+from drift.runs.report import write_report
 from drift.runs.result import MODEL, Run
-from drift.training.run_folder import DATA
+from drift.training.run_folder import DATA, RunFolder
 
 RESULT, FAILURE, RUN, LOCK, RULES = "result.json", "failure.txt", "run", "lock", "rules.yaml"
 KEPT = "finished runs are kept, and the same command goes on"
@@ -59,6 +60,15 @@ def result_of(folder: Path, job: Job) -> Result | None:
         return Result(scores, budget, float(found["seconds"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileError(f"{file} cannot be read ({error}); delete its folder to have it run again") from error
+
+
+def failure_of(folder: Path, job: Job) -> Failure | None:
+    """Why the run failed when it was last tried, if it did."""
+    file = cell_folder(folder, job) / FAILURE
+    if not file.exists():
+        return None
+    told = file.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it is not known why"]
+    return Failure(job, told[-1].rpartition("drift.errors.")[2])
 
 
 def run_jobs(
@@ -117,17 +127,20 @@ def _run(job: Job, place: Path) -> None:
         with whole_file(place / RULES) as aside:
             aside.write_text(json.dumps(job.rules), encoding="utf-8")  # JSON is YAML
         config["data"] = {**config["data"], "rules": str(place / RULES)}
-    goes_on = (run / DATA).exists()
-    if run.exists() and not goes_on:  # it was cut short before there was anything to go on with
+    goes_on = (run / DATA).exists() and RunFolder(run).config() == config
+    if run.exists() and not goes_on:  # cut short before there was anything to go on with, or its data were elsewhere
         shutil.rmtree(run)
     done = fit(config=config, out=run, resume=goes_on, onnx=False, quiet=True)
     assert isinstance(done, Run)
     with whole_file(place / RESULT) as aside:
-        aside.write_text(json.dumps(_told(done, time.monotonic() - began), indent=2) + "\n", encoding="utf-8")
+        # A run that goes on has trained before this.
+        seconds = max(time.monotonic() - began, done.metrics["seconds"])
+        aside.write_text(json.dumps(_told(done, seconds), indent=2) + "\n", encoding="utf-8")
     (place / FAILURE).unlink(missing_ok=True)
     shutil.rmtree(run / "checkpoints", ignore_errors=True)
     if job.config["task"] != "nodes":  # encoders take much room, and no figure is drawn from them
         shutil.rmtree(run / MODEL, ignore_errors=True)
+        write_report(run)  # again, without how to use it
 
 
 def _told(run: Run, seconds: float) -> dict[str, Any]:
