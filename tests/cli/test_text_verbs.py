@@ -83,7 +83,7 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     code, out, err = call("evaluate", "runs/one", "test.csv", "--abstain-below", "0.9")
     scores = drift.evaluate("runs/one", "test.csv", abstain_below=0.9)
     assert (code, err) == (0, "")
-    assert out.startswith("10 of 10 rows have a label\n")
+    assert out.startswith("10 of 10 rows have a label in column 'topic'\n")
     assert f"accuracy             {100 * scores['accuracy']:.2f} %" in out
     assert f"covered              {100 * scores['covered']:.2f} %" in out
     kept = metrics_of(folder / "runs/one")

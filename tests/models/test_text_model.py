@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from torch import nn
 
 from drift.data.word_tokens import WordTokenizer
-from drift.errors import FileError
+from drift.errors import DataError, FileError
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.text_model import BATCH_TOKENS, TextModel
 from drift.models.textcnn import TextCNN
@@ -126,3 +127,19 @@ def test_another_version_is_told(encoder: str, tmp_path: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace("drift-text/1", "drift-text/9"), encoding="utf-8")
     with pytest.raises(FileError, match="'drift-text/9', not drift-text/1; it needs another version"):
         TextModel.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("one text", "one string was given, .* give a list of texts"),
+        (pyarrow.table({"body": ["a"]}), "a table was given; give a list of texts, or use drift.predict"),
+        (["a", None], "text 2 is None, not a string"),
+        ([float("nan")], "text 1 is nan, not a string"),
+        ([b"a"], "text 1 is b'a', not a string"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_one_line(encoder: str, given: object, message: str) -> None:
+    with pytest.raises(DataError, match=message) as error:
+        small_model("finetuned", encoder).predict_proba(given)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)

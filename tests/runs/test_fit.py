@@ -12,7 +12,7 @@ import torch
 import yaml
 
 import drift
-from drift.errors import ConfigError, DriftError, FileError, StateError
+from drift.errors import ConfigError, DataError, DriftError, FileError, StateError
 from drift.runs.result import Run
 from drift.training.plan import Plan
 from tests.runs.small import STEPS, metrics_of, same_weights, small_encoder, small_fit, small_table, weights, write_csv
@@ -254,8 +254,19 @@ def test_empty_texts_are_texts(fit: Fit) -> None:
     table["body"][2] = table["body"][10] = ""
     run = fit(table, dev=small_table(6, seed=1))
     assert np.isfinite(run.predict_proba(["", "team"])).all()
-    constant = fit({"body": [""] * 12, "topic": ["a", "b"] * 6}, text="body", label="topic")
+    assert "warning: 2 of 24 rows have no text" in run.notes
+    constant = fit({"body": ["same"] * 12, "topic": ["a", "b"] * 6}, text="body", label="topic")
     assert np.isfinite(constant.predict_proba(TEXTS)).all()
+    with pytest.raises(DataError, match="column 'body' has no text in any row; name another with --text COLUMN"):
+        fit({"body": [" ", None] * 6, "topic": ["a", "b"] * 6}, text="body", label="topic")
+
+
+def test_labels_that_hardly_recur_are_warned_of(fit: Fit) -> None:
+    texts = [f"text number {row}" for row in range(40)]
+    notes = fit({"body": texts, "topic": texts}, text="body", label="topic").notes
+    assert "warning: 40 labels are of 40 classes; is it the right column?" in notes
+    some = fit({"body": texts, "topic": [f"class {row // 2}" for row in range(40)]}, text="body", label="topic")
+    assert not [note for note in some.notes if "right column" in note]
 
 
 @pytest.mark.parametrize(

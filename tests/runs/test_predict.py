@@ -131,13 +131,25 @@ def test_where_nothing_is_sure_there_is_no_accuracy(run: Run) -> None:
     assert (found["covered"], found["accuracy_where_sure"]) == (0, None)
 
 
+def test_predictions_are_never_taken_for_labels(run: Run, tmp_path: Path) -> None:
+    plain = write_csv(tmp_path / "new.csv", {"body": small_table(20, seed=3)["body"]})
+    for number in range(2):  # a second time on its own table, whose new columns have longer names
+        drift.predict(run, plain, tmp_path / f"predicted{number}.csv")
+        plain = str(tmp_path / f"predicted{number}.csv")
+        with pytest.raises(DataError, match="no column that looks like labels"):
+            drift.evaluate(run, plain)
+
+
 def test_columns_are_those_of_training_unless_told(run: Run, tmp_path: Path) -> None:
     table = small_table(6, seed=3)
     decoy = {"text": ["something else entirely"] * 6, "label": ["x"] * 6, **table}
     assert drift.predict(run, pandas.DataFrame(decoy)) == run.predict(table["body"])
     assert drift.evaluate(run, pandas.DataFrame(decoy))["labeled_rows"] == 6
     renamed = pandas.DataFrame({"review": table["body"], "stars": table["topic"]})
-    assert drift.predict(run, renamed) == run.predict(table["body"])
+    assert drift.predict(run, renamed, text="review") == run.predict(table["body"])
+    for verb in (drift.predict, drift.evaluate, drift.suggest):
+        with pytest.raises(ConfigError, match="the DataFrame has no column 'body', which the run was trained on; name"):
+            verb(run, renamed)
     assert drift.predict(run, pandas.DataFrame(decoy), text="text") == run.predict(decoy["text"])
 
 

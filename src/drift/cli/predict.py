@@ -63,7 +63,8 @@ def evaluate(
 
     with table_bar("Scoring", table, PIECE, encoding=encoding, quiet=quiet) as tick:
         found = score(run, table, text=text, label=label, abstain_below=abstain_below, encoding=encoding, tick=tick)
-    typer.echo(f"{found['labeled_rows']:,} of {found['rows']:,} rows have a label")
+    where = f" in column {found['label']!r}" if "label" in found else ""
+    typer.echo(f"{found['labeled_rows']:,} of {found['rows']:,} rows have a label{where}")
     shown = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
     for name in shown:
         if found.get(name) is not None:

@@ -15,6 +15,7 @@ LABEL_NAMES = ("label", "labels", "class", "category", "topic", "target", "y", "
 TEXT_LENGTH = 20  # characters on average: what is shorter is a name or a number
 LABEL_LENGTH = 40  # characters at most
 ROWS_PER_LABEL = 5  # on average, at least: else the values are not classes
+PREDICTED = ("predicted", "confidence")  # columns that `drift predict` adds, with one `p_CLASS` for each class
 SEPARATORS = "|;,/"
 RECURS = 3  # rows with a part as their whole label, before the part counts as a label
 
@@ -46,9 +47,10 @@ def guess_text_column(names: list[str], sample: Chunk) -> str:
 def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None:
     """The column with the labels: the one with an obvious name, else the only one with few, short, recurring values.
 
-    names: the columns to choose from. sample: the first rows. text: the column with the texts, never the answer.
+    names: the columns to choose from. sample: the first rows. text: the column with the texts, never the answer. What a
+    model predicted is no label.
     """
-    names = [name for name in names if name != text]
+    names = [name for name in names if name != text and not _is_predicted(name, names)]
     if (obvious := _named(names, LABEL_NAMES)) is not None:
         return obvious
     found = [name for name in names if _are_classes(_filled(sample.columns[name]))]
@@ -57,6 +59,12 @@ def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None
             f"{len(found)} columns could be the label ({', '.join(found)}); say which with --label COLUMN"
         )
     return found[0] if found else None
+
+
+def _is_predicted(name: str, names: list[str]) -> bool:
+    """Whether it is a column of predictions in a table that has such."""
+    plain = name.removesuffix("_by_drift")
+    return set(PREDICTED) <= set(names) and (plain in PREDICTED or plain.startswith("p_"))
 
 
 def looks_multilabel(values: Iterable[Any]) -> str | None:

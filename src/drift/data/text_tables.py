@@ -26,12 +26,13 @@ class Columns:
 
 @dataclass(frozen=True)
 class TextTable:
-    """Rows in the order of the file. labels, weak: one a row, None where there is none."""
+    """Rows in the order of the file. labels, weak: one a row, None where there is none. empty: rows without text."""
 
     name: str
     texts: "datasets.Dataset"  # column "text", memory-mapped
     labels: list[str | None]
     weak: list[str | None] = field(default_factory=list)
+    empty: int = 0
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -63,8 +64,10 @@ def read_texts(source: Any, columns: Columns, *, encoding: str = "utf-8") -> Tex
     name = source_name(source)
     labels: list[str | None] = []
     weak: list[str | None] = []
+    empty = 0
 
     def texts() -> Iterator[str]:
+        nonlocal empty
         for chunk in read_chunks(source, encoding=encoding):
             names = list(chunk.columns)
             found = chunk.columns[find_column(columns.text, names, name)]
@@ -79,9 +82,12 @@ def read_texts(source: Any, columns: Columns, *, encoding: str = "utf-8") -> Tex
                             " this tool gives one label a row: keep the first, or make a column a label"
                         )
                     kept.extend(label_of(value) for value in values)
-            yield from (text_of(value, name, chunk.first + place) for place, value in enumerate(found))
+            read = [text_of(value, name, chunk.first + place) for place, value in enumerate(found)]
+            empty += sum(not text or text.isspace() for text in read)
+            yield from read
 
-    return TextTable(name, store_texts(texts()), labels, weak)
+    stored = store_texts(texts())
+    return TextTable(name, stored, labels, weak, empty)
 
 
 def label_of(value: Any) -> str | None:

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from drift.data.word_tokens import WordTokenizer
-from drift.errors import FileError
+from drift.errors import DataError, FileError
 from drift.models.dropout import Dropout
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.saved import read_description, save_pretrained, write_description
@@ -45,6 +45,7 @@ class TextModel:
     @torch.inference_mode()
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Probability of each class, `(n, C)` in the order of `classes`; rows of like length go together."""
+        _check_texts(texts)
         self.module.eval()
         if not len(texts):
             return np.empty((0, len(self.classes)), dtype=np.float32)
@@ -104,6 +105,16 @@ class TextModel:
             return cls(module.eval(), tokenizer, *(about[name] for name in names))
 
         return read_description(folder, FORMAT, opened)
+
+
+def _check_texts(texts: Any) -> None:
+    if isinstance(texts, (str, bytes)):
+        raise DataError("one string was given, of which each character would be a text; give a list of texts")
+    if hasattr(texts, "columns"):
+        raise DataError("a table was given; give a list of texts, or use drift.predict(run, table)")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(f"text {place + 1} is {text!r}, not a string; give a list of texts")
 
 
 def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequential:

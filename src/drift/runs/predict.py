@@ -150,7 +150,7 @@ def evaluate(
         raise LabelError(f"{name}: none of the {rows} rows has a label to score against")
     probabilities, labels = np.stack(kept), np.array(truth)
     sure = probabilities.max(-1) >= abstain_below
-    scores: dict[str, Any] = {"rows": rows, "labeled_rows": len(labels)}
+    scores: dict[str, Any] = {"rows": rows, "labeled_rows": len(labels), "label": label}
     scores |= classification_scores(probabilities, labels)
     scores["calibration_error"] = calibration_error(probabilities, labels)
     if abstain_below:
@@ -166,12 +166,19 @@ def predictions(run: Run, source: Any, text: str | None, encoding: str) -> Itera
     column = text
     for chunk in read_chunks(source, size=PIECE, encoding=encoding):
         names = list(chunk.columns)
-        if column is None:  # the column it was trained on, or an obvious one
-            trained = stored(run, "text")
-            column = trained if trained in names else guess_text_column(names, chunk)
+        column = column or text_column(run, chunk, name)
         texts = chunk.columns[find_column(column, names, name)]
         found = run.predict_proba([text_of(value, name, chunk.first + row) for row, value in enumerate(texts)])
         yield Predicted(chunk, found)
+
+
+def text_column(run: Run, sample: Chunk, name: str) -> str:
+    """The column with the texts where none was named: the one trained on. name: of the table."""
+    names = list(sample.columns)
+    column = stored(run, "text") or guess_text_column(names, sample)
+    if column in names:
+        return column
+    raise ConfigError(f"{name} has no column {column!r}, which the run was trained on; name another with --text COLUMN")
 
 
 def stored(run: Run, name: str) -> str | None:

@@ -25,7 +25,7 @@ KINDS = {
 USES: dict[str, tuple[list[str], list[str]]] = {
     "text": (
         [
-            "predict RUN new.csv -o labelled.csv",
+            "predict RUN new.csv -o predicted.csv",
             "evaluate RUN labelled.csv",
             "suggest RUN unlabelled.csv -n 50 -o to-label.csv",
         ],

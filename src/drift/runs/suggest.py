@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.columns import find_column, guess_label_column, guess_text_column
+from drift.data.columns import find_column, guess_label_column
 from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, LabelError
 from drift.models.text_model import TextModel
 from drift.models.token_model import TokenModel
-from drift.runs.predict import PIECE, load, predictions, stored
+from drift.runs.predict import PIECE, load, predictions, stored, text_column
 from drift.runs.result import Run
 
 POOL = 10  # times as many rows as are wanted are kept by doubt, to choose different ones from
@@ -87,9 +87,7 @@ def _columns(run: Run, source: Any, text: str | None, label: str | None, encodin
     """The columns that were named, those that were trained on, or obvious ones."""
     sample, name = next(read_chunks(source, size=PIECE, encoding=encoding)), source_name(source)
     names = list(sample.columns)
-    if text is None:
-        trained = stored(run, "text")
-        text = trained if trained in names else guess_text_column(names, sample)
+    text = text or text_column(run, sample, name)
     if label is None:
         trained = stored(run, "label")
         label = trained if trained in names else guess_label_column(names, sample, text)

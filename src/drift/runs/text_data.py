@@ -13,13 +13,16 @@ from drift.data.splits import sample_per_class, some_rows
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import Columns, TextTable, choose_columns, read_texts
 from drift.data.texts import store_texts
-from drift.errors import ConfigError, LabelError
+from drift.errors import ConfigError, DataError, LabelError
 from drift.runs.config import TextDataSettings
 
 if TYPE_CHECKING:
     import datasets
 
     from drift.weak import Summary
+
+
+MANY_LABELS = 20  # of fewer, each may well be of another class
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ def read_text_data(
     )
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
     train = read_texts(train_source, columns, encoding=settings.encoding)
+    notes += _empty(train, columns.text)
     tables = {
         kind: _read_other(source, columns, settings, need_labels=kind != "unlabeled")
         for kind, source in sources.items()
@@ -83,6 +87,7 @@ def read_text_data(
     if settings.rules is not None:
         weak, summary = _by_rules(train, train_source, columns, settings)
     classes = _classes(train, weak if is_weak else train.labels, is_weak)
+    notes += _too_many(classes, weak if is_weak else train.labels)
     notes += [
         f"warning: {blank!r} is taken for a class; leave the cell empty if it means that there is no label"
         for blank in sorted(WRITTEN_BLANKS.intersection(classes))
@@ -108,6 +113,21 @@ def read_text_data(
     _check_enough(classes, gold if weak_codes is None else weak_codes, None if is_weak else settings.labels_per_class)
     further = {name: _column(name, sources, settings.encoding, kept) for name in others}
     return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary, further)
+
+
+def _empty(table: TextTable, column: str) -> list[str]:
+    """A warning of rows without text; a table of nothing else is refused."""
+    if table.empty == len(table):
+        raise DataError(f"{table.name}: column {column!r} has no text in any row; name another with --text COLUMN")
+    return [f"warning: {table.empty:,} of {len(table):,} rows have no text"] if table.empty else []
+
+
+def _too_many(classes: list[str], labels: list[str | None]) -> list[str]:
+    """A warning where the labels are hardly ever the same, as names, numbers or texts are."""
+    labelled = sum(label is not None for label in labels)
+    if labelled < MANY_LABELS or len(classes) <= labelled / 2:
+        return []
+    return [f"warning: {labelled:,} labels are of {len(classes):,} classes; is it the right column?"]
 
 
 def _read_other(source: Any, columns: Columns, settings: TextDataSettings, *, need_labels: bool) -> TextTable:
