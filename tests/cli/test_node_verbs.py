@@ -148,7 +148,6 @@ MISTAKES = {
     "texts": ([*TABLES, "--text", "name"], "text is not for --task nodes"),
     "a dev table": ([*TABLES, "--dev", "nodes.csv"], "dev is not for --task nodes"),
     "a test table": ([*TABLES, "--test", "nodes.csv"], "test is not for --task nodes"),
-    "too few labels": (["nodes.csv", "--edges", "edges.csv"], "30 labelled nodes for 500 dev nodes; ask for fewer"),
     "a preset for texts": ([*TABLES, "--preset", "agnews"], "'agnews' is not a preset for nodes"),
     "a task": ([*TABLES, "--task", "node"], "there is no task 'node'; did you mean 'nodes'?"),
 }

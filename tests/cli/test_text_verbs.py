@@ -251,7 +251,7 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call,
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert "go on with --resume -o run" in err
+    assert "go on with drift fit --resume -o run" in err
     assert len(err.splitlines()) == 1
     assert not (folder / "run/model").exists()
     assert call("predict", "run", "test.csv", "-o", "out.csv")[0] == 2

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from drift.data.graphs import SPARSE, Graph, public_split, random_split, read_graph, to_data
+from drift.data.graphs import SPARSE, Graph, public_split, random_split, read_graph, to_data, whole_split
 from drift.data.labels import UNLABELED
 from drift.data.packages import PackageError
 from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
@@ -398,6 +398,16 @@ def test_other_seeds_choose_others_and_the_global_generator_is_left_alone() -> N
     assert np.array_equal(before, np.random.get_state()[1])
 
 
+@pytest.mark.parametrize("nodes", [2, 30, 250, 1500])
+def test_of_few_labels_half_are_left_to_train_on_and_a_note_says_so(nodes: int) -> None:
+    split = whole_split(labelled([0, 1] * (nodes // 2)))
+    assert (len(split.dev), len(split.test)) == (500 * nodes // 3000, 1000 * nodes // 3000)
+    assert len(split.train) + len(split.dev) + len(split.test) == nodes
+    told = f"G has {nodes} labels to share, too few for 1500 nodes of dev and test: {len(split.dev)} dev nodes and"
+    assert split.notes == [f"{told} {len(split.test)} test nodes"]
+    assert not whole_split(labelled([0, 1] * 751)).notes
+
+
 def test_the_graphs_own_dev_and_test_are_kept() -> None:
     graph = labelled([0, 1] * 10, train=[0, 1], dev=[2, 3], test=[4, 5, 6])
     split = random_split(graph, 20, seed=0)
@@ -414,7 +424,6 @@ def test_the_graphs_own_dev_and_test_are_kept() -> None:
 @pytest.mark.parametrize(
     ("graph", "options", "kind", "message"),
     [
-        (labelled([0, 1]), dict(per_class=1), LabelError, "2 labelled nodes for 500 dev nodes; ask for fewer"),
         (labelled([0, 1], dev=[1]), dict(per_class=1, test=0), LabelError, "no node of class '1' is left for training"),
         (labelled([-1, -1]), dict(per_class=1), LabelError, "G has no labels"),
         (labelled([0, 1]), dict(per_class=0), ConfigError, "per_class is 0, dev 500 and test 1000; give at least"),

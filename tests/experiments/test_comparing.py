@@ -215,3 +215,13 @@ def test_real_runs_are_compared_by_what_they_wrote(tmp_path: Path) -> None:
     assert not [note for note in table.notes if note.startswith("warning")]
     assert table.test(f"{tmp_path / 'drift'}: drift", COLUMN) is not None
     assert "test accuracy" in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
+def test_what_differs_is_told(tmp_path: Path) -> None:
+    first, same = written(tmp_path / "first", THEIRS), written(tmp_path / "same", OURS)
+    other = written(tmp_path / "other", OURS, method="uda", data={"dev_rows": 9, "test_rows": 8, "dev": "d.csv"})
+    notes = compare(first, same, other).notes
+    assert not [note for note in notes if note.startswith(f"{same}: drift differs")]
+    (told,) = [note for note in notes if note.startswith(f"{other}: uda differs from {first}: drift:")]
+    assert "data.dev_rows is 9, there None" in told
+    assert told.endswith(", and 1 settings more")

@@ -145,7 +145,8 @@ def test_who_goes_on_with_the_run_alone_still_tells_of_the_search(
     again = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(again, Run)
     assert again.metrics["tuning"] == run.metrics["tuning"]
-    assert again.notes == run.notes
+    assert again.notes[: len(run.notes)] == run.notes
+    assert any("was finished before; nothing was trained" in note for note in again.notes) != cut_short
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert (metrics["tuning"], metrics["notes"]) == (run.metrics["tuning"], run.notes)
 
@@ -163,7 +164,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_trial_is_made_again(
         log(self, values, step)
 
     monkeypatch.setattr(Reporting, "log", pressed)
-    with pytest.raises(Interrupted, match=r"stopped in trial 2 of 2; go on with --tune --resume -o .*run"):
+    with pytest.raises(Interrupted, match=r"stopped in trial 2 of 2; go on with drift fit --tune --resume -o .*run"):
         small_tune(graph, trials=2, out=tmp_path / "run")
     again = drift.tune(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(again, Run)

@@ -79,7 +79,7 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit_and_is_opened_as_it_was_
     whole = sampled_fit(file, out=tmp_path / "whole")
     with monkeypatch.context() as patch:
         patch.setattr(fitting, "Trainer", stopped_after(9))
-        with pytest.raises(Interrupted, match="go on with --resume"):
+        with pytest.raises(Interrupted, match="go on with drift fit --resume"):
             sampled_fit(file, out=tmp_path / "run")
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(resumed, Run)

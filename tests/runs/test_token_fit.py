@@ -228,7 +228,7 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(
     whole = fit(table, out=tmp_path / "whole", **options)
     with monkeypatch.context() as patch:
         patch.setattr(fitting, "Trainer", stopped_after(after))
-        with pytest.raises(Interrupted, match="go on with --resume"):
+        with pytest.raises(Interrupted, match="go on with drift fit --resume"):
             fit(table, out=tmp_path / "run", **options)
     assert not (tmp_path / "run/model").exists()
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
@@ -279,7 +279,7 @@ def test_words_and_types_stay_text_on_the_page(fit: Fit, tmp_path: Path) -> None
     page = Page((tmp_path / "run/report.html").read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert page.tags.count("img") == page.tags.count("figure")  # pictures of ours alone
-    assert page.marks[:2] == [evil + kind, "londonLOC"]
+    assert page.marks[:2] == [f"{evil} {kind}", "london LOC"]
 
 
 @pytest.mark.parametrize(

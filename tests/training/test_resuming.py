@@ -38,7 +38,7 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(tmp_path: Path, after: i
     whole = small_run(tmp_path / "whole", student=small_student(dropout=0.3), **EXACT)
     outcome = whole.run()
     stopped = small_run(tmp_path / "run", student=small_student(dropout=0.3), kind=stopped_after(after), **EXACT)
-    with pytest.raises(Interrupted, match=rf"and saved; go on with --resume -o {tmp_path / 'run'}"):
+    with pytest.raises(Interrupted, match=rf"and saved; go on with drift fit --resume -o {tmp_path / 'run'}"):
         stopped.run()
     again = small_run(tmp_path / "run", student=small_student(dropout=0.3, seed=9), **EXACT)
     resumed = again.run(resume=True)
@@ -100,7 +100,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert running.returncode == 1
     assert told.strip().count("\n") == 0
     assert "stopped in the game phase, step " in told
-    assert f"and saved; go on with --resume -o {folder}" in told
+    assert f"and saved; go on with drift fit --resume -o {folder}" in told
 
     reached = int(told.split("step ")[1].split(" of ")[0])
     options = dict(steps=100_000, evaluate_every=20_000)

@@ -19,6 +19,8 @@ from drift.cli.suggest import suggest
 from drift.cli.tsne import tsne
 from drift.errors import DriftError, Interrupted
 
+CTRL_C = 130  # the exit code by which a shell knows it
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -55,11 +57,14 @@ def run() -> None:
         app()
     except Interrupted as stop:
         print(f"drift: {stop}", file=sys.stderr)
-        sys.exit(130)  # as a shell reports Ctrl-C
+        sys.exit(CTRL_C)
     except DriftError as error:
         print(f"drift: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as end:  # typer's, when all went well too
+        if end.code == CTRL_C:  # outside of the steps of training, which save first
+            goes_on = "; what it had begun to train goes on with drift fit --resume -o RUN" if "fit" in sys.argv else ""
+            print(f"drift: stopped{goes_on}", file=sys.stderr)
         if end.code in (None, 0) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
             from drift.training.machine import leave
 

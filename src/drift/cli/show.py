@@ -32,7 +32,8 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def show_run(console: Console, run: "Run") -> None:
     """Scores with their spread, what they cost in labels, and where everything is."""
-    from drift.runs.report import REPORT, spread
+    from drift.runs.report import spread
+    from drift.runs.result import REPORT
 
     metrics = run.metrics
     how = {

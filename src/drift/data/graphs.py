@@ -122,8 +122,8 @@ def public_split(graph: Graph) -> Split:
 
 def whole_split(graph: Graph, *, dev: int = 500, test: int = 1000) -> Split:
     """Every labelled node to train on but those of dev and test, which are the same as in `random_split`."""
-    judges = _judges(graph, {"dev": dev, "test": test})
-    return Split(_labelled_but(graph, judges), judges["dev"], judges["test"])
+    judges, notes = _judges(graph, {"dev": dev, "test": test})
+    return Split(_labelled_but(graph, judges), judges["dev"], judges["test"], notes)
 
 
 def random_split(graph: Graph, per_class: int, *, dev: int = 500, test: int = 1000, seed: int) -> Split:
@@ -137,10 +137,10 @@ def random_split(graph: Graph, per_class: int, *, dev: int = 500, test: int = 10
         raise ConfigError(f"per_class is {per_class}, dev {dev} and test {test}; give at least 1, 0 and 0")
     if not graph.classes:
         raise LabelError(f"{graph.name} has no labels; give some to split")
-    judges = _judges(graph, {"dev": dev, "test": test})
+    judges, notes = _judges(graph, {"dev": dev, "test": test})
     pool = _labelled_but(graph, judges)
     generator = np.random.default_rng(seed)
-    train, notes = [], []
+    train = []
     for index, kind in enumerate(graph.classes):
         rows = pool[graph.labels[pool] == index]
         if not len(rows):
@@ -153,19 +153,22 @@ def random_split(graph: Graph, per_class: int, *, dev: int = 500, test: int = 10
     return Split(np.sort(np.concatenate(train)), judges["dev"], judges["test"], notes)
 
 
-def _judges(graph: Graph, sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """The graph's own dev and test nodes; those it came without are drawn, always the same."""
+def _judges(graph: Graph, sizes: dict[str, int]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The graph's own dev and test nodes; those it came without are drawn, always the same.
+
+    If that leaves no label to train on, they get half of them, in proportion, with a note.
+    """
     generator = np.random.default_rng(JUDGES_SEED)
     judges = {split: graph.splits[split] for split in sizes if split in graph.splits}
-    for split in [split for split in sizes if split not in judges]:
-        free = _labelled_but(graph, judges)
-        if len(free) < sizes[split]:
-            raise LabelError(
-                f"{graph.name}: {len(free)} labelled nodes for {sizes[split]} {split} nodes; ask for fewer"
-                f" ({split}_nodes)"
-            )
-        judges[split] = np.sort(generator.permutation(free)[: sizes[split]])
-    return judges
+    wanted = {split: size for split, size in sizes.items() if split not in judges}
+    free, notes = len(_labelled_but(graph, judges)), []
+    if (asked := sum(wanted.values())) and asked >= free:
+        wanted = {split: size * free // (2 * asked) for split, size in wanted.items()}
+        shared = " and ".join(f"{size} {split} nodes" for split, size in wanted.items())
+        notes.append(f"{graph.name} has {free} labels to share, too few for {asked} nodes of dev and test: {shared}")
+    for split, size in wanted.items():
+        judges[split] = np.sort(generator.permutation(_labelled_but(graph, judges))[:size])
+    return judges, notes
 
 
 def _labelled_but(graph: Graph, judges: dict[str, np.ndarray]) -> np.ndarray:

@@ -11,9 +11,10 @@ from drift.data.tables import is_in_memory
 from drift.errors import ConfigError, DataError, FileError
 from drift.experiments.statistics import TTest, holm, paired_t, welch_t
 from drift.experiments.tables import Cell, Table, check_ending, write_table
-from drift.training.run_folder import DATA, METRICS, RunFolder
+from drift.training.run_folder import DATA, METRICS, RunFolder, flat
 
 PARTS = ("dev", "test")
+MOST_TOLD = 3  # settings that differ between two runs
 CUTS = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by the seed
 
 
@@ -137,7 +138,7 @@ def compare(
     key = part, next(iter(first.measures))
     tests, notes = _tests(rows, key, only_paired=paired_t)
     table = Table(
-        title=f"{len(found)} runs: mean ± standard deviation over seeds, in percent",
+        title=f"{len(found)} run{'s' if len(found) > 1 else ''}: mean ± standard deviation over seeds, in percent",
         columns=list(names.values()),
         rows={
             row.name: {name: Cell(scores) for key, name in names.items() if (scores := row.scores(*key))}
@@ -145,7 +146,7 @@ def compare(
         },
         baseline=rows[0].name if len(rows) > 1 else None,
         tests={(name, names[key]): test for name, test in tests.items()},
-        notes=[*notes, *_budget_notes(rows), *_warnings(rows)],
+        notes=[*notes, *_differences(rows), *_budget_notes(rows), *_warnings(rows)],
     )
     if out is not None:
         write_table(table, out)
@@ -201,6 +202,18 @@ def _tests(rows: Sequence[Row], key: tuple[str, str], *, only_paired: bool) -> t
                 f"warning: {baseline.name} has no test scores; dev chose the steps too, so these p-values are too small"
             )
     return tests, notes
+
+
+def _differences(rows: Sequence[Row]) -> list[str]:
+    """In which settings each line differs from the first."""
+    first, *others = (flat(json.loads(row.runs[0].settings)) for row in rows)
+    notes = []
+    for row, own in zip(rows[1:], others, strict=True):
+        differ = [name for name in {**first, **own} if first.get(name) != own.get(name)]
+        told = [f"{name} is {own.get(name)!r}, there {first.get(name)!r}" for name in differ[:MOST_TOLD]]
+        more = f", and {len(differ) - MOST_TOLD} settings more" if len(differ) > MOST_TOLD else ""
+        notes += [f"{row.name} differs from {rows[0].name}: {', '.join(told)}{more}"] if differ else []
+    return notes
 
 
 def _budget_notes(rows: Sequence[Row]) -> list[str]:

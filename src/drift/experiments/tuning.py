@@ -179,7 +179,7 @@ class Tuning(Fitting):
                     trials.train(study, trials.ask(study, number), prepared)
                 except Interrupted as error:
                     path = None if self.folder is None else self.folder.path
-                    kept = "nothing was saved" if path is None else f"go on with --tune --resume -o {path}"
+                    kept = "nothing was saved" if path is None else f"go on with drift fit --tune --resume -o {path}"
                     raise Interrupted(f"stopped in trial {number + 1} of {self.wanted}; {kept}") from error
                 free()
                 tick()

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from drift.methods import METHODS
 from drift.runs.config import CONFIGS, RunConfig, known_task, merge, read_config, resolve
 from drift.runs.node_models import node_kind
 from drift.runs.node_task import NodeTask
-from drift.runs.result import Predictions, Run, account
+from drift.runs.predict import load
+from drift.runs.result import MODEL, REPORT, Predictions, Run, account
 from drift.runs.task import STACKED, HeldOut, Prepared, Task, learning_from_dev
 from drift.runs.text_task import TextTask
 from drift.runs.token_task import TokenTask
@@ -24,7 +26,7 @@ from drift.training.evaluation import predict
 from drift.training.machine import Alone, Machine
 from drift.training.plan import Plan, make_plan
 from drift.training.progress import progress
-from drift.training.run_folder import DATA, RunFolder
+from drift.training.run_folder import DATA, METRICS, RunFolder
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
@@ -130,7 +132,8 @@ class Fitting:
         self.task.read(self.sources)
         prepared = self._prepared()
         with threads(self.config.training.threads):
-            return make_plan(self._trainer(prepared, Alone(), None))
+            found = make_plan(self._trainer(prepared, Alone(), None))
+        return replace(found, notes=[*self.task.notes(), *prepared.notes])
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
         settings, described = self.config.training, self.config.model_dump(mode="json")
@@ -139,6 +142,8 @@ class Fitting:
         self.task.read(self.sources)
         if self.folder is not None and resume:
             self.folder.check_data(self.task.fingerprint())
+            if all((self.folder.path / name).exists() for name in (MODEL, METRICS, REPORT)):
+                return self._finished(self.folder.path)
         prepared = self._prepared()
         machine: Alone = Alone()
         if self.folder is not None:
@@ -163,7 +168,12 @@ class Fitting:
         if self.folder is not None and (self.folder.path / FOUND).exists():
             tell_search(run, self.folder.read_json(FOUND))
         if self.folder is not None and machine.process == 0:
-            run.save(self.folder, onnx=onnx)
+            run.save(self.folder, onnx=onnx, quiet=self.quiet)
+        return run
+
+    def _finished(self, path: Path) -> Run:
+        run = load(path, model=self.config.model.name if self.task.kind == "factory" else None)
+        run.notes = [*run.notes, f"{path} was finished before; nothing was trained"]
         return run
 
     def _prepared(self) -> Prepared:

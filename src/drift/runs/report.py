@@ -16,13 +16,13 @@ from drift.runs.report_nodes import MOST_CLASSES_DRAWN, graph_sections
 from drift.runs.report_rings import ring_sections
 from drift.runs.report_tokens import token_sections, weak_tags
 from drift.runs.report_use import how_to_use, where_it_came_from
+from drift.runs.result import REPORT
 from drift.tasks.scoring import mean_and_spread
 from drift.training.run_folder import METRICS, TRACE, RunFolder
 from drift.training.trace import read_trace
 from drift.weak import Summary
 from drift.weak.diagnostics import Share, table
 
-REPORT = "report.html"
 CONFUSIONS = 5
 WARNING = "warning: "
 

@@ -18,12 +18,13 @@ from drift.runs.judging import changes
 from drift.runs.task import Task
 from drift.tasks.calibration import fit_temperature
 from drift.training.evaluation import Score
+from drift.training.progress import progress
 from drift.training.run_folder import METRICS, RunFolder
 from drift.training.trainer import Outcome
 
 Model = TextModel | TokenModel | NodeModel
 
-MODEL, ONNX = "model", "model.onnx"
+MODEL, ONNX, REPORT = "model", "model.onnx", "report.html"
 
 
 @dataclass
@@ -50,17 +51,21 @@ class Run:
             return [self.model.tags(probabilities) for probabilities in found]
         return [self.classes[code] for code in found.argmax(-1)]
 
-    def save(self, folder: RunFolder, *, onnx: bool = True) -> None:
-        """Write model, ONNX file, metrics and the page about them into the run's folder."""
+    def save(self, folder: RunFolder, *, onnx: bool = True, quiet: bool = True) -> None:
+        """Write model, ONNX file, metrics and the page about them into the run's folder; seconds, so with a bar."""
         from drift.runs.report import write_report  # imported late: it draws, and it knows this module
 
         self.path = folder.path
-        with whole_folder(folder.path / MODEL) as aside:
-            self.model.save(aside)
-            if onnx:
-                self._export(aside / ONNX)
-        folder.write_json(METRICS, {**self.metrics, "notes": self.notes})
-        write_report(folder.path)
+        with progress("Writing model and page", 3, shown=not quiet) as tick:
+            with whole_folder(folder.path / MODEL) as aside:
+                self.model.save(aside)
+                tick("as ONNX" if onnx else "")
+                if onnx:
+                    self._export(aside / ONNX)
+            tick("the page")
+            folder.write_json(METRICS, {**self.metrics, "notes": self.notes})
+            write_report(folder.path)
+            tick()
 
     def _export(self, file: Path) -> None:
         """Write the ONNX file; where that cannot be, a note says so, for the model is trained and worth keeping."""
@@ -123,4 +128,15 @@ def account(
         metrics |= task.judge(where, predictions[where].probabilities[chosen], model)
     if outcome.flips is not None:
         metrics["changes"] = changes(outcome.flips.of_trial(chosen), metrics["classes"], task.shown)
-    return Run(model, metrics, notes=task.notes())
+    return Run(model, metrics, notes=[*task.notes(), *_alike(metrics, predictions)])
+
+
+def _alike(metrics: Mapping[str, Any], predictions: Mapping[str, Predictions]) -> list[str]:
+    """A note where seeds are many and their scores one: a spread of 0 would be taken for certainty."""
+    seeds, scores = len(metrics["seeds"]), [metrics[part]["scores"] for part in predictions]
+    if seeds == 1 or not scores or any(one != of_part[0] for of_part in scores for one in of_part):
+        return []
+    return [
+        f"all {seeds} seeds have the same scores, as nothing random was left: ± 0 does not say that the score is sure,"
+        " for with other rows labelled it would be another"
+    ]

@@ -3,6 +3,7 @@
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +29,7 @@ class Plan:
     memory: float  # gigabytes
     refreshes: int = 0  # of what the method knows of all unlabelled rows
     seconds_a_refresh: float = 0.0
+    notes: Sequence[str] = ()  # what a user should know of the data
 
     @property
     def seconds(self) -> float:
@@ -48,8 +50,9 @@ class Plan:
                 if self.refreshes
                 else []
             ),
-            f"about {spoken(self.seconds)} in all, and {self.memory:.1f} GB of memory at the peak so far",
+            f"about {spoken(self.seconds)} of training, and {self.memory:.1f} GB of memory at the peak so far",
             f"label budget: {self.budget}",
+            *self.notes,
         ]
 
 

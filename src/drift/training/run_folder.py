@@ -106,7 +106,7 @@ class RunFolder:
             raise FileError(f"{self.path / name} cannot be read ({error}); is {self.path} a finished run?") from error
 
     def _difference(self, config: Mapping[str, Any]) -> str:
-        before, now = _flat(self.config()), _flat(_plain(config))
+        before, now = flat(self.config()), flat(_plain(config))
         names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         return ", ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in names[:3])
 
@@ -146,11 +146,9 @@ def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(config)))
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings by their whole names, such as "training.steps"."""
+    found: dict[str, Any] = {}
     for name, value in config.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}."))
-        else:
-            flat[prefix + name] = value
-    return flat
+        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return found

@@ -329,4 +329,4 @@ class Trainer(Watch):
         where = f"{PHASES[self.at]} phase, step {self.step} of {self.lengths[self.at]}"
         if self.folder is None:
             return f"stopped in the {where}; nothing was saved, as the run has no folder"
-        return f"stopped in the {where}, and saved; go on with --resume -o {self.folder.path}"
+        return f"stopped in the {where}, and saved; go on with drift fit --resume -o {self.folder.path}"

@@ -11,7 +11,7 @@ from drift.experiments.bench.running import FAILURE, RUN, Failure, cell_folder
 from drift.experiments.tables import Table, lines
 from drift.report import page
 from drift.report.page import Picture, Section, write_page
-from drift.runs.report import REPORT
+from drift.runs.result import REPORT
 from drift.training.plan import spoken
 
 PROFILE_WORDS = {
