@@ -26,7 +26,7 @@ def test_the_baseline_is_an_option(call: Call, tmp_path: Path) -> None:
 def test_mistakes_are_one_line(call: Call, tmp_path: Path) -> None:
     good = str(written(tmp_path / "good", OURS))
     for arguments, told in (
-        ([str(tmp_path / "nothing")], "is not a run's folder"),
+        ([str(tmp_path / "nothing")], "is not there; give the folder of a run"),
         ([good, "-o", str(tmp_path / "table.doc")], "tables are written as .md, .tex, .csv"),
         ([good, str(written(tmp_path / "one", [0.5], method="uda")), "--paired-t"], "leave out --paired-t"),
     ):

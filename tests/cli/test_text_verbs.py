@@ -110,7 +110,7 @@ def test_models_are_listed_and_so_are_encoders_on_the_shelf(
     code, out, _ = call("models")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} >= {"default", "textcnn", "vampire", "gcn", "grand"}
-    assert "small-encoder  in $DRIFT_MODELS" in out
+    assert "small-encoder     text, tokens  in $DRIFT_MODELS" in out
     assert "no-encoder" not in out
     monkeypatch.delenv("DRIFT_MODELS")
     assert "DRIFT_MODELS" not in call("models")[1]
@@ -119,7 +119,7 @@ def test_models_are_listed_and_so_are_encoders_on_the_shelf(
 def test_methods_are_listed_a_line_each(call: Call) -> None:
     code, out, _ = call("methods")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()] == list(METHODS)
+    assert [line.split()[0] for line in out.splitlines()] == ["method", *METHODS]
 
 
 def test_a_dry_run_writes_nothing(folder: Path, call: Call, encoder: str) -> None:
@@ -192,7 +192,7 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "none", "test.csv", "-o", "out.csv"], "is none a finished run?"),
+        (["predict", "none", "test.csv", "-o", "out.csv"], "none is not there; give the folder of a run"),
         (["predict", "RUN", "none.csv", "-o", "out.csv"], "none.csv is not there"),
         (["predict", "RUN", "test.csv", "-o", "out.xlsx"], "out.xlsx"),
         (["predict", "RUN", "test.csv", "-o", "out.csv", "--text", "bdy"], "did you mean 'body'?"),

@@ -79,8 +79,8 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     kept = metrics_of(folder / "runs/one")
     scores = kept["test"]["scores"][kept["seeds"].index(kept["kept_seed"])]
     assert out.startswith("10 of 10 rows have a label\n")
-    for name in ("f1", "precision", "recall", "accuracy"):
-        assert f"{name:20} {100 * scores[name]:.2f} %" in out
+    for name, title in {"f1": "entity F1", "precision": "precision", "recall": "recall"}.items():
+        assert f"{title:20} {100 * scores[name]:.2f} %" in out
     assert "\nPER " in out
 
 

@@ -72,7 +72,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(made: Path, tmp_path: Path
         ([drift, table], "nodes.csv, 30 nodes) than"),  # named ones: they may be in another order
         ([drift, drift], "two panels would have the same title"),
         ([drift, "--titles", "one, two"], "2 titles for 1 runs; give one a run"),
-        ([drift, str(made / "none")], "none is not a run's folder"),
+        ([drift, str(made / "none")], "none is not there; give the folder of a run"),
     ):
         code, out, err = call("tsne", *arguments, "-o", str(tmp_path / "out"))
         assert (code, out) == (2, "")

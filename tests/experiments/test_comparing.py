@@ -179,7 +179,7 @@ def test_folders_that_are_no_runs_or_have_no_scores_are_told_in_one_line(tmp_pat
     words = written(tmp_path / "words", OURS, task="tokens", measures={"f1": "F1"}, test=None, dev=None)
     for folder, kind, message in (
         (tmp_path / "empty", FileError, "is not a run's folder: config.yaml cannot be read"),
-        (tmp_path / "missing", FileError, "is not a run's folder"),
+        (tmp_path / "missing", FileError, "missing is not there; give the folder of a run"),
         (unfinished, FileError, "is .*unfinished a finished run"),
         (old, FileError, "another version of drift .*label_budget"),
         (unscored, DataError, "has no scores, for it had no dev and no test set; train it with --dev or --test"),

@@ -55,7 +55,7 @@ def fit(
     onnx: bool = typer.Option(True, help="Write the model as ONNX too."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
 ) -> None:
-    """Train a classifier of texts, or of the words in them, from few labels, or from rules and no labels at all.
+    """Train a classifier of texts, of the words in them, or of a graph's nodes, from few labels or from rules alone.
 
     Rows with a blank label are unlabelled. Without a GPU the encoder stays fixed: texts become vectors once, and ten
     heads are trained at once, so that the score comes with a spread.

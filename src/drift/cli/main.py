@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 import typer
 
@@ -53,6 +54,7 @@ def common(
 
 def run() -> None:
     """Entry point: what a user did wrong is one line and exit code 2, never a traceback."""
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # without a line of code
     try:
         app()
     except Interrupted as stop:

@@ -13,6 +13,7 @@ def methods() -> None:
     from drift.methods import METHODS
 
     width = max(map(len, METHODS))
+    typer.echo(f"{'method':{width}}  {'tasks':20}  {'cost':>5}  what it does")
     for name, method in METHODS.items():
         tasks = ", ".join(method.tasks)
         typer.echo(f"{name:{width}}  {tasks:20}  {method.arithmetic:4.1f}x  {method.summary}")

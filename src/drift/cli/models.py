@@ -25,7 +25,8 @@ def models() -> None:
     """List every kind of model that `drift fit --model` takes, and the encoders in `$DRIFT_MODELS`."""
     from drift.models.encoders import shelved_encoders
 
-    for name, tasks, what in MODELS:
-        typer.echo(f"{name:16}  {tasks:12}  {what}")
-    for name in shelved_encoders():
-        typer.echo(f"{name}  in $DRIFT_MODELS")
+    shelved = [(name, "text, tokens", "in $DRIFT_MODELS") for name in shelved_encoders()]
+    rows = [("model", "tasks", "what it is"), *MODELS, *shelved]
+    width = max(len(name) for name, _, _ in rows)
+    for name, tasks, what in rows:
+        typer.echo(f"{name:{width}}  {tasks:12}  {what}")

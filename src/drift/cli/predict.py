@@ -58,17 +58,19 @@ def evaluate(
 
         drift evaluate runs/topics test.csv --label topic
     """
-    from drift.runs.predict import PIECE
+    from drift.runs.predict import PIECE, load
     from drift.runs.predict import evaluate as score
 
+    opened = load(run)
     with table_bar("Scoring", table, PIECE, encoding=encoding, quiet=quiet) as tick:
-        found = score(run, table, text=text, label=label, abstain_below=abstain_below, encoding=encoding, tick=tick)
+        found = score(opened, table, text=text, label=label, abstain_below=abstain_below, encoding=encoding, tick=tick)
     where = f" in column {found['label']!r}" if "label" in found else ""
     typer.echo(f"{found['labeled_rows']:,} of {found['rows']:,} rows have a label{where}")
     shown = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
     for name in shown:
         if found.get(name) is not None:
-            typer.echo(f"{name.replace('_', ' '):20} {100 * found[name]:.2f} %")
+            title = opened.metrics["measures"].get(name, name.replace("_", " "))
+            typer.echo(f"{title:20} {100 * found[name]:.2f} %")
     for kind, scores in found.get("by_type", {}).items():
         told = ", ".join(f"{name} {100 * scores[name]:.2f} %" for name in ("f1", "precision", "recall"))
         typer.echo(f"{kind:20} {told}, of {scores['true']:,}")

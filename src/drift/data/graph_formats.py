@@ -1,6 +1,7 @@
 """Graphs as they are found: .npz files, PyG's `Data` and what it saves, and tables of nodes and edges."""
 
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ def read_npz(path: Path) -> RawGraph:
     Differs from PyG: attributes stay as they are, not 1 wherever they are positive.
     """
     wanted = re.compile("x|y|edge_index|edge_weight|edge_attr|.*_mask|adj_.*|attr_.*|labels")
+    if path.is_file() and not zipfile.is_zipfile(path):  # numpy would speak of pickles
+        raise FileError(f"{path} is not an .npz file of plain arrays; write or copy it again")
     try:
         with np.load(path, allow_pickle=False) as file:
             entries = {key: file[key] for key in file.files if wanted.fullmatch(key)}

@@ -96,7 +96,7 @@ def read_graph(
     if kind not in READERS:
         raise ConfigError(
             f"{source_name(source)} is not a graph; give {', '.join(FOLDERS.values())}, an .npz or .pt file,"
-            " a PyG Data, or a table of nodes with edges"
+            " a PyG Data, or a table of nodes and --edges TABLE"
         )
     return _checked(READERS[kind](Path(source)), directed)
 

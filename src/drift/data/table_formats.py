@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -28,6 +28,8 @@ HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON escapes each half 
 def format_of(path: Path) -> str:
     """`csv`, `tsv`, `json` or `parquet`, by the name of the file."""
     name = path.name.lower()
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; give a file")
     if name.endswith(".parquet"):
         return "parquet"
     found = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
@@ -140,15 +142,20 @@ def _undecodable(path: Path, encoding: str) -> DataError:
 def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[list[str]]:
     """The header, then the rows; values stay strings, and blank lines are passed over."""
     csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))  # a setting of the process: csv has no other
-    rows = csv.reader(_without_nul(lines, path), delimiter=delimiter, strict=True)
+    whole = _without_nul(lines, path)
+    head: list[str] = []
+    for first in whole:
+        head.append(first)
+        if first.strip():
+            delimiter = _delimiter(first, delimiter)
+            break
+    rows = csv.reader(chain(head, whole), delimiter=delimiter, strict=True)
     header: list[str] = []
     line = 1  # where the row begins, which may end lines further down
     try:
         for row in rows:
             if row and not header:
                 header = checked_names(row, f"{path}:{line}")
-                if len(row) == 1 and (other := re.search("[;\t]", row[0])):
-                    raise DataError(f"{path}:{line}: the columns are separated by {other[0]!r}, not {delimiter!r}")
             elif row and len(row) != len(header):
                 raise DataError(
                     f"{path}:{line}: {len(row)} fields, the header has {len(header)};"
@@ -162,6 +169,13 @@ def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[li
             f"{path}:{line}: a quote in the row that begins here is not closed, or not at the end of its field"
             f" ({error}); write quotes inside a quoted field twice"
         ) from error
+
+
+def _delimiter(header: str, usual: str) -> str:
+    """What separates the columns: a comma, unless the header has other marks in place of it outside of quotes."""
+    bare = re.sub('"[^"]*"', "", header)
+    other = re.search("[;\t]", bare)
+    return usual if usual != "," or usual in bare or other is None else other[0]
 
 
 def _without_nul(lines: io.TextIOWrapper, path: str) -> Iterator[str]:

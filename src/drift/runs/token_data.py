@@ -151,7 +151,7 @@ def _codes(part: Sentences, tags: Sequence[Sequence[str | None] | None], classes
             if tag not in place:
                 raise LabelError(
                     f"{part.name}, sentence {row + 1}: tag {tag!r} of {words[word]!r} is not among the training tags"
-                    f" ({', '.join(classes)}); tag some training words so, or take it out"
+                    f" ({', '.join(classes)}); have some training words or a rule say so, or take it out"
                 )
             codes[first + word] = place[tag]
         first += len(words)

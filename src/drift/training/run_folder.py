@@ -80,6 +80,7 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration, as `begin` wrote it."""
+        self._check_there()
         try:
             found = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
             return dict(found)
@@ -100,10 +101,15 @@ class RunFolder:
         return self.write(name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
     def read_json(self, name: str) -> Any:
+        self._check_there()
         try:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise FileError(f"{self.path / name} cannot be read ({error}); is {self.path} a finished run?") from error
+
+    def _check_there(self) -> None:
+        if not self.path.is_dir():
+            raise FileError(f"{self.path} is not there; give the folder of a run")
 
     def _difference(self, config: Mapping[str, Any]) -> str:
         before, now = flat(self.config()), flat(_plain(config))

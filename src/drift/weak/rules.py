@@ -51,7 +51,7 @@ class RuleSet:
         """Rules from a YAML file; everything wrong with it is said at once, each fault with its line."""
         content, lines = read_yaml(Path(path))
         if isinstance(content, Mapping) and content.get("task") == TOKENS:
-            raise ConfigError(f"{path}: rules for texts are needed, these have `task: {TOKENS}`; use label_tokens")
+            raise ConfigError(f"{path}: rules for texts are needed, these have `task: {TOKENS}`; use --task {TOKENS}")
 
         def where(at: Location) -> str:
             return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
