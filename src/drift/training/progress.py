@@ -33,7 +33,8 @@ def progress(title: str, total: int, *, done: int = 0, shown: bool = True) -> It
 
     class Speed(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:.3g}/s" if task.speed else "", style="progress.data.speed")
+            settled = task.speed and (task.elapsed or 0) > 1  # the first ticks come in no time at all
+            return Text(f"{task.speed:.3g}/s" if settled else "", style="progress.data.speed")
 
     columns = (
         TextColumn("{task.description}"),
