@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import drift
+from drift.data import tables
 from drift.methods import METHODS
 from tests.cli.conftest import Call
 from tests.runs.small import STEPS, metrics_of, same_weights, small_encoder, small_fit, small_table, write_csv
@@ -238,6 +239,27 @@ def test_rows_are_counted_at_a_terminal_unless_quiet(
     assert "10 of 10 rows" in err
     code, _, err = call(*arguments, "--quiet")
     assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        (
+            ["fit", "train.csv", "-o", "run"],
+            "stopped; what it had begun to train goes on with drift fit --resume -o RUN",
+        ),
+        (["label", "train.csv", "--rules", "rules.yaml"], "stopped"),
+    ],
+)
+def test_ctrl_c_outside_of_training_is_one_line(
+    folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch, verb: list[str], told: str
+) -> None:
+    def pressed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables, "read_file", pressed)
+    code, out, err = call(*verb)
+    assert (code, out, err.strip()) == (130, "", f"drift: {told}")
 
 
 def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call, encoder: str) -> None:

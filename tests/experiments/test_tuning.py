@@ -320,7 +320,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     refused(StateError, "a run with other settings", out=tmp_path / "run", resume=True, training=other)
     (tmp_path / "run" / "tuning" / "study.jsonl").write_text("[\n[\n")
     refused(FileError, r"study\.jsonl is damaged", out=tmp_path / "run", resume=True)
-    with pytest.raises(FileError, match="not a run's folder"):
+    with pytest.raises(FileError, match="nowhere/tuning is not there"):
         drift.tune(out=tmp_path / "nowhere", resume=True)
     monkeypatch.setenv("WORLD_SIZE", "2")
     refused(ConfigError, "searched in one process")

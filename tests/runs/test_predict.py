@@ -185,8 +185,8 @@ def test_a_fault_leaves_no_table_behind(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(FileError, match="finished run"):
+    for folder, message in ((tmp_path, "finished run"), (tmp_path / "none", "none is not there; give the folder")):
+        with pytest.raises(FileError, match=message):
             drift.load(folder)
     (tmp_path / "metrics.json").write_text("[]")
     with pytest.raises(FileError, match="not what a run writes"):
