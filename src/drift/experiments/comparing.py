@@ -11,10 +11,9 @@ from drift.data.tables import is_in_memory
 from drift.errors import ConfigError, DataError, FileError
 from drift.experiments.statistics import TTest, holm, paired_t, welch_t
 from drift.experiments.tables import Cell, Table, check_ending, write_table
-from drift.training.run_folder import DATA, METRICS, RunFolder, flat
+from drift.training.run_folder import DATA, METRICS, MOST_TOLD, RunFolder, differing, flat
 
 PARTS = ("dev", "test")
-MOST_TOLD = 3  # settings that differ between two runs
 CUTS = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by the seed
 
 
@@ -209,7 +208,7 @@ def _differences(rows: Sequence[Row]) -> list[str]:
     first, *others = (flat(json.loads(row.runs[0].settings)) for row in rows)
     notes = []
     for row, own in zip(rows[1:], others, strict=True):
-        differ = [name for name in {**first, **own} if first.get(name) != own.get(name)]
+        differ = differing(first, own)
         told = [f"{name} is {own.get(name)!r}, there {first.get(name)!r}" for name in differ[:MOST_TOLD]]
         more = f", and {len(differ) - MOST_TOLD} settings more" if len(differ) > MOST_TOLD else ""
         notes += [f"{row.name} differs from {rows[0].name}: {', '.join(told)}{more}"] if differ else []

@@ -23,6 +23,7 @@ CONFIG, DATA, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
     "trace.jsonl",
     "diverged.json",
 )
+MOST_TOLD = 3  # settings that differ between two runs
 PACKAGES = (
     "drift-ssl",
     "torch",
@@ -113,8 +114,8 @@ class RunFolder:
 
     def _difference(self, config: Mapping[str, Any]) -> str:
         before, now = flat(self.config()), flat(_plain(config))
-        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-        return ", ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in names[:3])
+        names = differing(before, now)[:MOST_TOLD]
+        return ", ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in names)
 
 
 def environment() -> dict[str, Any]:
@@ -150,6 +151,11 @@ def _commit() -> str | None:
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
     """As YAML gives it back: tuples are lists."""
     return dict(json.loads(json.dumps(config)))
+
+
+def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of the settings that two configurations, both `flat`, do not have alike."""
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
