@@ -66,7 +66,7 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     tables = ["--dev", "dev.jsonl", "--test", "test.conll"]
     code, out, err = call("fit", "train.jsonl", *tables, *quick(encoder), "-o", "runs/one")
     assert (code, err) == (0, "")
-    for told in (" words; the encoder stayed fixed", "entity F1", "token accuracy", "gold labels", "Run: runs/one"):
+    for told in (" words; a head on a fixed encoder", "entity F1", "token accuracy", "gold labels", "Run: runs/one"):
         assert told in out
     twin = small_fit("train.jsonl", encoder, task="tokens", dev="dev.jsonl", test="test.conll", out="runs/two")
     assert same_weights(twin, drift.load("runs/one"))

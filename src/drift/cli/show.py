@@ -33,19 +33,13 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def show_run(console: Console, run: "Run") -> None:
     """Scores with their spread, what they cost in labels, and where everything is."""
     from drift.runs.report import spread
+    from drift.runs.report_use import KINDS
     from drift.runs.result import REPORT
 
     metrics = run.metrics
-    how = {
-        "frozen": "the encoder stayed fixed (--finetune trains all of it)",
-        "finetuned": "the whole encoder was trained",
-        "textcnn": "TextCNN",
-        "vampire": "VAMPIRE",
-        "gcn": "a graph convolutional network",
-        "grand": "GRAND",
-        "sampled": "a graph convolutional network, neighbours drawn",
-        "factory": escape(metrics["model"]),
-    }[metrics["kind"]]
+    how = escape(metrics["model"]) if metrics["kind"] == "factory" else KINDS[metrics["kind"]]
+    if metrics["kind"] == "frozen":
+        how += " (--finetune trains all of it)"
     console.print(
         f"[bold]{escape(metrics['method'])}[/bold] on {metrics['training_rows']:,} {metrics['unit']}; {how}",
         highlight=False,

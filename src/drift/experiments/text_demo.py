@@ -157,7 +157,8 @@ def _what_was_done() -> Sequence[str]:
 
 
 def _picture(out: Path, scores: Scores) -> Picture:
-    path = figures.save(_figure(scores), out, "text-accuracy")
+    with figures.style():
+        path = figures.save(_figure(scores), out, "text-accuracy")
     means = [f"{setting}, {name}: {mean_and_spread(of[name])} %" for setting, of in scores.items() for name in of]
     return Picture(
         path,
@@ -178,8 +179,6 @@ def _figure(scores: Scores) -> Figure:
         axes.plot(100 * np.stack([*of.values()]), color="#777777", alpha=0.3, linewidth=0.8, zorder=0)
         axes.set_xticks(range(len(of)), list(of))
         axes.set_title(setting)
-        axes.grid(axis="y", alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("test accuracy (%)")
     return figure
 

@@ -28,7 +28,7 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     """Write `name.png` and `name.svg` into the folder; returns the path of the PNG."""
     options: dict[str, Any] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 160}}
     for kind, chosen in options.items():
-        with _style(), whole_file(folder / f"{name}.{kind}") as aside:
+        with style(), whole_file(folder / f"{name}.{kind}") as aside:
             figure.savefig(aside, format=kind, **chosen)
     return folder / f"{name}.png"
 
@@ -40,7 +40,7 @@ def learning_curves(accuracy: Mapping[str, np.ndarray], *, unit: str = "epoch") 
     of one standard deviation over trials. Middle: second minus first, trial by trial, which is what a paired test sees.
     Right: every trial's last accuracy, with mean and standard deviation.
     """
-    with _style():
+    with style():
         figure = Figure(figsize=(11, 3.4), layout="constrained")
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.35, 1))
         for place, (name, scores) in enumerate(accuracy.items()):
@@ -100,7 +100,7 @@ def decision_regions(
     """
     low, high = points.min(0) - 0.4, points.max(0) + 0.4
     grid = np.stack(np.meshgrid(np.linspace(low[0], high[0], 200), np.linspace(low[1], high[1], 200)), -1)
-    with _style():
+    with style():
         rows, columns = len(panels), len(panels[0])
         figure = Figure(figsize=(4.1 * columns, 2.9 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -126,7 +126,7 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
     one standard deviation over them.
     """
     start = max((entry["step"] for entry in entries if entry["phase"] == "start"), default=0)
-    with _style():
+    with style():
         figure = Figure(figsize=(8, 3), layout="constrained")
         axes = figure.subplots(1, 2)
         for phase, first, colour in (("start", 0, CLASS_COLOURS[1]), ("game", start, CLASS_COLOURS[0])):
@@ -165,7 +165,7 @@ def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:
     Of a method whose student expects no answer from its teacher, weights and pseudo-labels alone.
     """
     interacts = interaction(entries)
-    with _style():
+    with style():
         figure = Figure(figsize=(8, 5.2 if interacts else 2.7), layout="constrained")
         *above, shares, flips = figure.subplots(1 + interacts, 2).flat
         drawn = [
@@ -212,15 +212,15 @@ def reliability(bins: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
 
     bins: for each name, dictionaries with `rows`, `confidence` and `accuracy`, the last two as shares.
     """
-    with _style():
+    with style():
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         left.plot((0, 100), (0, 100), color="black", linewidth=0.8)
         for place, (name, found) in enumerate(bins.items()):
             confidence, accuracy = ([100 * each[key] for each in found] for key in ("confidence", "accuracy"))
-            style = {"color": CLASS_COLOURS[1 - place], "linestyle": ("--", "-")[place], "marker": MARKERS[place]}
-            left.plot(confidence, accuracy, label=name, markersize=4, **style)
-            right.plot(confidence, [each["rows"] for each in found], label=name, markersize=4, **style)
+            look = {"color": CLASS_COLOURS[1 - place], "linestyle": ("--", "-")[place], "marker": MARKERS[place]}
+            left.plot(confidence, accuracy, label=name, markersize=4, **look)
+            right.plot(confidence, [each["rows"] for each in found], label=name, markersize=4, **look)
         left.set(xlabel="confidence (%)", ylabel="right (%)", xlim=(0, 102), ylim=(0, 102), aspect="equal")
         left.legend(loc="upper left")
         right.set(xlabel="confidence (%)", ylabel="rows", xlim=(0, 102))
@@ -237,7 +237,7 @@ def confusion(counts: np.ndarray, classes: Sequence[str], *, down: str = "true",
     # A dollar sign would begin a formula.
     names = [_shortened(name).replace("$", r"\$") if drawable else str(place) for place, name in enumerate(classes, 1)]
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    with _style():
+    with style():
         side = 1.4 + 0.5 * len(classes)
         figure = Figure(figsize=(max(8, side), side), layout="constrained")
         axis = figure.subplots()
@@ -267,7 +267,8 @@ def _shortened(text: str, most: int = 18) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _style() -> AbstractContextManager[Any]:
+def style() -> AbstractContextManager[Any]:
+    """How every figure looks: `with style():` around what draws."""
     settings: Any = {
         "font.size": 9.5,
         "axes.titlesize": 10,

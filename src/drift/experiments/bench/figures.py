@@ -13,7 +13,7 @@ from drift.experiments.bench.catalogue import Exhibit, Row
 from drift.experiments.bench.cells import Job
 from drift.experiments.bench.collecting import Results, scores_of
 from drift.experiments.bench.running import RUN, cell_folder
-from drift.report.figures import CLASS_COLOURS, COLOURS, MARKERS, band, save
+from drift.report.figures import CLASS_COLOURS, COLOURS, MARKERS, band, save, style
 from drift.report.page import Picture
 from drift.runs.report_rings import ring_sections
 from drift.runs.tsne import tsne
@@ -33,7 +33,9 @@ Draw = Callable[[Exhibit, str, Results, Path, Path], list[Picture]]
 
 def pictures_of(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
     """Every figure of an exhibit for one kind of model. stem: the path of its files but for how they end."""
-    return [picture for draw in DRAWINGS.get(exhibit.name, ()) for picture in draw(exhibit, group, results, stem, runs)]
+    drawings = DRAWINGS.get(exhibit.name, ())
+    with style():
+        return [picture for draw in drawings for picture in draw(exhibit, group, results, stem, runs)]
 
 
 def _picture(path: Path, shows: str, alt: str = "") -> Picture:
@@ -58,9 +60,8 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, stem: Path, _: P
                 _line(axes, points, cell, place)
                 drawn = True
         axes.set(xlabel=SYMBOLS[name], ylabel="test accuracy (%)", title=f"{SYMBOLS[name]} on {dataset}")
-        _plain(axes)
         if axes.lines:
-            axes.legend(frameon=False)
+            axes.legend()
     path = save(figure, stem.parent, stem.name) if drawn else None
     return [_picture(path, f"Test scores by α and by τ: {BAND}.")] if path else []
 
@@ -94,8 +95,8 @@ def ablation(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path
         return []
     axes.set_xticks(range(len(exhibit.cells)), list(exhibit.cells))
     axes.set(ylabel="test accuracy (%), not from 0", ylim=(max(0.0, min(floors) - 2), min(100.0, max(tops) + 1)))
-    _plain(axes)
-    figure.legend(loc="outside upper center", ncols=len(exhibit.rows), frameon=False)
+    axes.grid(visible=False, axis="x")  # bars stand apart as they are
+    figure.legend(loc="outside upper center", ncols=len(exhibit.rows))
     path = save(figure, stem.parent, stem.name)
     return [_picture(path, "Test scores of the table as bars, with standard deviations.")]
 
@@ -148,17 +149,16 @@ def curves(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Pat
         for row, looks, colour, marker in zip(rows, found[cell], colours, cycle(MARKERS), strict=False):
             if looks:
                 mean = [100 * np.mean(shares) for _, shares in looks]
-                style: Any = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3}
-                axes.plot([step for step, _ in looks], mean, label=row.title, **style)
+                look: Any = {"color": colour, "linewidth": 1.2, "marker": marker, "markersize": 3}
+                axes.plot([step for step, _ in looks], mean, label=row.title, **look)
                 band(axes, looks, colour)
         axes.set_title(cell)
-        _plain(axes)
     for axes in panels.flat[len(drawn) :]:
         axes.remove()
     figure.supxlabel("step of the game")
     figure.supylabel("dev score (%)")
     lines = {line.get_label(): line for axes in figure.axes for line in axes.lines}
-    figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines), frameon=False)
+    figure.legend(handles=list(lines.values()), loc="outside upper center", ncols=len(lines))
     path = save(figure, stem.parent, f"{stem.name}-curves")
     return [_picture(path, f"Scores on dev over the steps of the game after the start: {BAND}.")]
 
@@ -184,11 +184,6 @@ def _looks(row: Row, cell: str, group: str, results: Results, runs: Path) -> lis
 def _first_runs(jobs: Sequence[Job]) -> list[Job]:
     """One for each row and cell."""
     return list({(job.row, job.cell): job for job in reversed(jobs)}.values())[::-1]
-
-
-def _plain(axes: Axes) -> None:
-    axes.grid(axis="y", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 DRAWINGS: Mapping[str, Sequence[Draw]] = {
