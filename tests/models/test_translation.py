@@ -103,6 +103,15 @@ def test_the_bar_counts_texts(models: tuple[str, str]) -> None:
     assert told == [len(TEXTS)] == [len(ticks)]
 
 
+def test_a_cache_that_cannot_be_written_is_one_line(
+    models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
+    with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+        back_translated(TEXTS, *models, seed=(0,))
+
+
 def test_a_model_that_translates_nothing_is_refused(models: tuple[str, str], tmp_path: Path) -> None:
     encoder = small_encoder(tmp_path / "encoder")
     with pytest.raises(FileError, match="cannot be opened as a translation model") as caught:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from drift.data.tokenized import TokenizedTexts, tokenize
 from drift.data.word_tokens import FIRST_WORD, PADDING, WordTokenizer
-from drift.errors import DataError
+from drift.errors import DataError, FileError
 from drift.models.text_model import TextModel
 from drift.models.vampire import BagEncoder, Pretraining, Vampire, _Variational, coherence, pretrained
 
@@ -132,6 +132,22 @@ def test_texts_without_a_word_for_the_bag_are_told() -> None:
     texts, tokenizer = ["goal goal"] * 5, WordTokenizer(["goal"])
     with pytest.raises(DataError, match="none of the 1 words may be in a bag"):
         pretrained(texts, tokenize(texts, tokenizer, max_length=8), tokenizer, settings=QUICK)
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    given, quickest = corpus(), replace(QUICK, epochs=1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # a disk that takes no more
+    try:
+        with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+            pretrained(*given, settings=quickest)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
+    with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+        pretrained(*given, settings=quickest)
 
 
 def test_logits_are_of_averaged_vectors_beside_weighted_states() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from drift.errors import DataError
-from drift.weak import RuleSet, Share, label
+from drift.errors import ConfigError, DataError
+from drift.weak import RuleSet, Share, TokenRuleSet, label
 
 RULES = RuleSet(
     [
@@ -61,3 +61,37 @@ def test_what_is_no_texts_is_refused() -> None:
         label("texts.csv", RULES)
     with pytest.raises(DataError, match="gold='label' names a column"):
         label(TEXTS, RULES, gold="label")
+    for given in (None, 3):
+        with pytest.raises(DataError, match=f"^texts: {given} is no list; give one$"):
+            label(given, RULES)
+    with pytest.raises(DataError, match=r"^column 'text': 'abc' is no list; give one$"):
+        label({"text": "abc"}, RULES)
+    with pytest.raises(DataError, match=r"^gold: 3 is no list; give one$"):
+        label(TEXTS, RULES, gold=3)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"no column 'text'.*there are: 1"):
+        label({1: TEXTS}, RULES)
+
+
+def test_rules_in_a_list() -> None:
+    assert label(TEXTS, [*RULES.rules]).labels == label(TEXTS, RULES).labels
+    assert label(["good"], [{"name": "r", "label": "pos", "has": ["good"]}]).labels == ["pos"]
+    with pytest.raises(ConfigError, match=r"^rules: rule number 1: give keys and values, not 3$"):
+        label(TEXTS, [3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    "given", [None, 3, {"name": "r"}, TokenRuleSet([{"name": "r", "type": "X", "phrases": ["a"]}])]
+)
+def test_what_is_no_rules_is_refused(given: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^rules: .* is no RuleSet; give one, a list of rules, or the path of a file$"
+    ):
+        label(TEXTS, given)
+
+
+def test_ties_and_seeds_that_are_none() -> None:
+    with pytest.raises(ConfigError, match="ties='' is not one of"):
+        label(TEXTS, RULES, ties="")  # type: ignore[arg-type]
+    for seed in ("x", -1):
+        with pytest.raises(ConfigError, match=f"seed={seed!r} is no seed; give an integer from 0 up, or a generator"):
+            label(TEXTS, RULES, ties="random", seed=seed)  # type: ignore[arg-type]

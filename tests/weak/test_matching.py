@@ -1,6 +1,7 @@
 """Matching against plain Python: the same answers, in any number of processes, in linear time."""
 
 import re
+import string
 import sys
 import threading
 
@@ -9,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drift.errors import ConfigError
 from drift.weak import ABSTAIN, RuleSet, casting, rule
 from drift.weak.matching import in_a_word
 
 
 def fires(text: str, **keys: object) -> bool:
     return bool(RuleSet([{"name": "r", "label": "x", **keys}]).votes([text])[0, 0] != ABSTAIN)
+
+
+def stripped_fires(text: str, **keys: object) -> bool:
+    rules = RuleSet([{"name": "r", "label": "x", **keys}], strip_punctuation=True)
+    return bool(rules.votes([text])[0, 0] != ABSTAIN)
 
 
 LETTERS = st.text(alphabet="ab .Aßİé\u0301_\n", max_size=12)
@@ -61,9 +68,35 @@ def test_folding_and_words_on_real_scripts() -> None:
 
 def test_punctuation_as_spaces() -> None:
     text = "Don't --- finish: the caf\u00e9's $5 cafe\u0301_x"
-    for keyword, there in (("don t finish", True), ("café s 5", True), ("cafe\u0301 x", True), ("don't", False)):
-        rules = RuleSet([{"name": "r", "label": "x", "has": [keyword]}], strip_punctuation=True)
-        assert (rules.votes([text])[0, 0] != ABSTAIN) == there
+    for keyword, there in (("don t finish", True), ("café s 5", True), ("cafe\u0301 x", True), ("done", False)):
+        assert stripped_fires(text, has=[keyword]) == there
+
+
+@given(text=st.text(alphabet="abA .,'-_\n", max_size=12), keyword=st.text(alphabet="ab .'-\t", min_size=1, max_size=4))
+def test_keywords_lose_their_punctuation_as_texts_do(text: str, keyword: str) -> None:
+    def clean(given: str) -> str:
+        return re.sub(f"[{re.escape(string.punctuation)}\\s]+", " ", given).strip()
+
+    if not clean(keyword):
+        with pytest.raises(ConfigError, match=r"rule 'r': has: .* is punctuation alone"):
+            stripped_fires(text, has=[keyword])
+        return
+    wanted = f"{' ' if keyword[0].isspace() else ''}{clean(keyword)}{' ' if keyword[-1].isspace() else ''}"
+    cleaned = clean(text).lower()
+    assert stripped_fires(text, has=[keyword]) == (wanted in cleaned)
+    alone = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)")
+    expected = any(alone.match(cleaned, start) for start in range(len(cleaned)))
+    assert stripped_fires(text, has=[keyword], whole_words=True) == expected
+
+
+def test_with_punctuation_as_spaces_every_keyword_can_still_be_met() -> None:
+    text = "I can't stand this e-mail; can't wait to see it AGAIN!"
+    assert stripped_fires(text, has=["can't"], whole_words=True)
+    assert stripped_fires(text, has=["two  spaces", "e-mail"])
+    assert stripped_fires(text, has=["e.Mail"], unless={"has": ["don't"]})
+    assert not stripped_fires(text, has=["e-mail"], unless={"has": ["wait -- to"]})
+    assert stripped_fires(text, pairs={"prefix": ["can't wait to "], "expression": [" again!"]})
+    assert not stripped_fires("it is warm", has=[" war "])  # a space at an end still says where a word ends
 
 
 def test_a_pattern_that_would_hang_re_comes_back() -> None:

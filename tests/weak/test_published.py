@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from drift.data.packages import PackageError
+from drift.errors import DataError
 from drift.weak import PythonRule, RuleSet, convert_published, label
 
 DATA = Path(os.environ.get("DRIFT_DATA") or "not there")
@@ -71,3 +72,9 @@ def test_without_textblob_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "textblob", None)
     with pytest.raises(PackageError, match="pip install textblob"):
         label(["a great day"], convert_published(POLARITY))
+
+
+@pytest.mark.parametrize("given", [None, {}, {"classes": ["a", "b"], "rules": [{"name": "r"}]}])
+def test_other_files_are_refused(given: Any) -> None:
+    with pytest.raises(DataError, match="these are not published rules"):
+        convert_published(given)

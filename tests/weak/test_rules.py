@@ -1,7 +1,9 @@
 """Rules as people write them: what each form votes, and what is said of a file that is wrong."""
 
+import functools
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,7 +224,7 @@ rules:
         "12: rule 'c': 'Words' is not among the classes; did you mean 'World'?",
         "14: rule 'c': unknown key 'expresion'; did you mean 'expression'?",
         "14: rule 'c': expression is missing",
-        "15: rule 'd': has: give a list, as in [war]",
+        "15: rule 'd': has: give a list, as in ['war']",
         "15: rule 'd': unless: unless needs `has`, `matches` or `pairs`",
         "16: rule 'e': beside `column` it cannot have label",
         "17: rule 'f': it has has and matches; make them cases, or rules of their own",
@@ -246,6 +248,8 @@ rules:
         ("rules:\n- name: a\n  name: b", ":3: key 'name' is there twice; remove one"),
         ("classes: [a, a]\nrules: [{name: r, label: a, has: [x]}]", ":1: class 'a' is there twice"),
         ("rules: [{name: r, column: x}]", ":1: rule 'r': what it may vote for is not written in it; declare `classes`"),
+        ("rules: [{name: [a], label: b, has: [x]}]", ":1: rule ['a']: name: input should be a valid string"),
+        ("rules:\n- name: a\n  label: b\n  has: |\n    x\n    y", ":4: rule 'a': has: give a list, as in ['x\\ny']"),
         ("rules: &a [*a]", "an alias inside what it stands for"),
         ("? [a]\n: b", ":1: a key must be a word"),
         ("rules: \x00", "not YAML"),
@@ -256,6 +260,44 @@ def test_files_that_are_no_rules(tmp_path: Path, text: str, message: str) -> Non
         RuleSet.from_yaml(written(tmp_path, text))
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_keywords_of_punctuation_alone_are_refused_where_punctuation_is_stripped(tmp_path: Path) -> None:
+    text = """\
+strip_punctuation: true
+rules:
+  - name: money
+    label: a
+    has: [cash,
+          $]
+  - name: cases
+    cases:
+      - label: a
+        pairs:
+          prefix: [so]
+          expression: ['!!', good]
+      - label: b
+        matches: '!'
+        unless:
+          has: [" "]
+"""
+    with pytest.raises(ConfigError) as error:
+        RuleSet.from_yaml(written(tmp_path, text))
+    said = "is punctuation alone, which strip_punctuation takes for spaces; leave it out"
+    assert str(error.value).replace(str(tmp_path / "rules.yaml"), "").splitlines() == [
+        f":6: rule 'money': has: '$' {said}",
+        f":12: rule 'cases': expression: '!!' {said}",
+        f":16: rule 'cases': has: ' ' {said}",
+    ]
+    kept = RuleSet.from_yaml(written(tmp_path, text.replace("true", "false")))
+    assert votes(kept, "$") == [["a", None]]
+
+
+def test_a_file_from_another_editor_reads_the_same(tmp_path: Path) -> None:
+    text = "rules:\n- name: a\n  label: b\n  has: [é]\n- name: a\n"
+    (tmp_path / "rules.yaml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    with pytest.raises(ConfigError, match=r":5: rule 'a': another rule has this name"):
+        RuleSet.from_yaml(tmp_path / "rules.yaml")
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
@@ -287,6 +329,7 @@ rules = RuleSet([long, {"name": "brief", "label": "short", "has": ["brief"]}], c
     [
         ("1 / 0", "failed .ZeroDivisionError"),
         ("x = ", "failed .SyntaxError"),
+        ("raise SystemExit(3)", "failed .SystemExit: 3"),
         ("rules = []", "has no RuleSet; end it with"),
         ("from drift.weak import RuleSet\nrules = RuleSet([])", "rules: it is empty"),
     ],
@@ -299,5 +342,44 @@ def test_python_files_that_fail_are_named(tmp_path: Path, code: str, message: st
 
 
 def test_a_weight_must_be_a_number_from_0_up() -> None:
-    with pytest.raises(ConfigError, match="rule 'upper': weight=-1"):
-        rule(weight=-1)(str.upper)
+    for weight in (-1, "x", None, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match=f"rule 'upper': weight={weight!r} is not a number from 0 up"):
+            rule(weight=weight)(str.upper)  # type: ignore[arg-type]
+    assert rule(weight=np.float32(0.5))(str.upper).weight == 0.5
+
+
+def test_a_rule_is_a_function_with_a_name() -> None:
+    nameless = functools.partial(str.replace, "a")
+    with pytest.raises(ConfigError, match=r"'' is no name .*functools.*; give it a name"):
+        rule(nameless)
+    assert rule(nameless, name="replaced").name == "replaced"
+    with pytest.raises(ConfigError, match="3 is no name"):
+        rule(str.upper, name=3)  # type: ignore[call-overload]
+    with pytest.raises(ConfigError, match="'shouting' is no function"):
+        rule("shouting")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("given", [None, 3, "abc", {"name": "r"}])
+def test_what_is_no_list_is_refused_on_one_line(given: Any) -> None:
+    said = re.escape(f"{given!r} is no list; give one") + "$"
+    with pytest.raises(ConfigError, match=f"^rules: {said}"):
+        RuleSet(given)
+    with pytest.raises(DataError, match=f"^texts: {said}"):
+        RuleSet([GAMES]).votes(given)
+    if given is not None:
+        with pytest.raises(ConfigError, match=f"^classes: {said}"):
+            RuleSet([GAMES], given)
+    with pytest.raises(DataError, match=f"^column 'old': {said}"):
+        RuleSet([{"name": "older", "column": "old"}], ["a"]).votes(["x"], {"old": given})
+
+
+@pytest.mark.parametrize("jobs", [0, "2", 1.5, None])
+def test_a_number_of_processes_that_is_none(jobs: Any) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"jobs={jobs!r} is no number of processes; give 1 or more, or -1")):
+        RuleSet([GAMES]).votes(["a"], jobs=jobs)
+
+
+def test_columns_may_be_a_frame() -> None:
+    pandas = pytest.importorskip("pandas")
+    rules = RuleSet([{"name": "older", "column": "old"}], ["Sports", "World"])
+    assert rules.votes(["a", "b"], pandas.DataFrame({"old": ["World", None]})).tolist() == [[1], [-1]]

@@ -48,6 +48,23 @@ def test_most_votes_win_and_weights_count(votes: str) -> None:
 
 
 @BOTH
+def test_weights_that_differ_by_rounding_alone_are_the_same(votes: str) -> None:
+    for size in (1e-12, 1.0, 1e9):
+        both = says((0, 1, "Y"), weight=0.1 * size), says((0, 1, "Y"), weight=0.2 * size)
+        assert tags(says((0, 1, "X"), weight=0.3 * size), *both, votes=votes) == ". . . ."
+        assert tags(says((0, 1, "X"), weight=0.4 * size), *both, votes=votes) == "B-X . . ."
+
+
+def test_as_many_votes_to_begin_as_to_go_on_go_on() -> None:
+    begin = says((0, 1, "X"), (1, 2, "X"), weight=0.1), says((0, 1, "X"), (1, 2, "X"), weight=0.2)
+    assert tags(says((0, 2, "X"), weight=0.3), *begin, votes="token") == "B-X I-X . ."  # 0.1 + 0.2 > 0.3 in floats
+
+
+def test_rules_in_a_list() -> None:
+    assert label_tokens([["a", "b"]], [{"name": "r", "token": "a", "type": "X"}]).tags == [["B-X", None]]
+
+
+@BOTH
 def test_ties(votes: str) -> None:
     pair = says((0, 2, "Y")), says((0, 2, "X"))
     assert tags(*pair, votes=votes) == ". . . ."
@@ -164,7 +181,19 @@ def test_texts_are_what_patterns_see() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "said"),
     [
-        (dict(sentences=["a b"]), DataError, "sentence 11: 'a b' is one string; give a list of tokens"),
+        (dict(sentences=["a b"]), DataError, "sentence 11: 'a b' is no list; give one"),
+        (dict(sentences=None), DataError, "sentences: None is no list; give one"),
+        (dict(sentences={"tokens": [["a"]]}), DataError, "sentences: .* is no list; give one"),
+        (dict(sentences=[["a"], 3]), DataError, "sentence 12: 3 is no list; give one"),
+        (dict(texts="a"), DataError, "texts: 'a' is no list; give one"),
+        (dict(texts=[3]), DataError, "sentence 11: the text is 3, a int; give texts as strings"),
+        (dict(gold=3), DataError, "gold: 3 is no list; give one"),
+        (dict(gold=["O"]), DataError, "sentence 11: gold tags: 'O' is no list; give one"),
+        (dict(gold=[[3]]), LabelError, "sentence 11: gold tag 3 is no string; give tags by name, or None"),
+        (dict(rules=3), ConfigError, "rules: 3 is no TokenRuleSet; give one, a list of rules, or the path of a file"),
+        (dict(rules=[{"name": "r"}]), ConfigError, "rules: rule 'r': it has none of gazetteer"),
+        (dict(seed="x"), ConfigError, "seed='x' is no seed; give an integer from 0 up"),
+        (dict(ties=""), ConfigError, "ties='' is not one of abstain"),
         (dict(sentences=[["a"], ["b", 3]]), DataError, "sentence 12: the token 3 is no string"),
         (dict(texts=["a", "b"]), DataError, "2 texts for 1 sentences; give one each"),
         (dict(texts=["b"]), DataError, "sentence 11: the text does not have the token 'a' where it should"),
@@ -177,4 +206,4 @@ def test_texts_are_what_patterns_see() -> None:
 def test_what_does_not_fit_is_explained(arguments: dict[str, Any], kind: type[Exception], said: str) -> None:
     rules = TokenRuleSet([{"name": "r", "pattern": "a", "type": "X"}])
     with pytest.raises(kind, match=said):
-        label_tokens(**{"sentences": [["a"]], **arguments}, rules=rules, first_row=10)
+        label_tokens(**{"sentences": [["a"]], "rules": rules, **arguments}, first_row=10)

@@ -83,12 +83,25 @@ def test_no_texts_and_no_rules() -> None:
         (np.full((1, 1), -2), {}, ShapeError),
         (np.zeros((1, 2), dtype=int), {"weights": np.ones(3)}, ShapeError),
         (np.zeros((1, 2), dtype=int), {"weights": np.array([1, -1])}, ShapeError),
+        (np.zeros((1, 2), dtype=int), {"weights": ["a", "b"]}, ShapeError),
         (np.zeros((1, 2), dtype=int), {"ties": "first"}, ConfigError),
+        (None, {}, ShapeError),
+        ([[0, 1], [0]], {}, ShapeError),
     ],
 )
-def test_what_cannot_be_counted_is_refused(votes: np.ndarray, options: dict[str, Any], error: type[Exception]) -> None:
+def test_what_cannot_be_counted_is_refused(votes: Any, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         majority(votes, 2, **options)
+
+
+def test_lists_will_do() -> None:
+    assert majority([[0, 1], [1, ABSTAIN]], np.int64(2), weights=[1, 2]).tolist() == [1, 1]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_classes", [0, None, "2"])
+def test_a_number_of_classes_that_is_none(n_classes: Any) -> None:
+    with pytest.raises(ConfigError, match="is no number of classes"):
+        majority(np.zeros((1, 2), dtype=int), n_classes)
 
 
 def test_the_label_model_trusts_rules_that_agree_and_leaves_uncovered_texts_alone() -> None:

@@ -2,8 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from drift.data.files import whole_file
+from drift.errors import FileError
 
 
 def cache_folder() -> Path:
@@ -11,6 +15,19 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("DRIFT_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drift"
+
+
+@contextmanager
+def cache_file(path: Path) -> Iterator[Path]:
+    """Write a file of the cache as `whole_file` does; where that cannot be, the message says how to move the cache."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)  # whole_file's own message would ask for another name
+        with whole_file(path) as aside:
+            yield aside
+    except OSError as error:
+        raise FileError(
+            f"{path.parent} cannot be written to ({error}); set DRIFT_CACHE to a folder that can"
+        ) from error
 
 
 def content_key(texts: Iterable[str], *settings: object) -> str:

@@ -13,11 +13,10 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from drift.data.cache import cache_folder, content_key
-from drift.data.files import whole_file
+from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.texts import checked
 from drift.data.tokenized import Progress, silent
-from drift.errors import ConfigError, FileError
+from drift.errors import ConfigError
 from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
 
 FORMAT = "embeddings/1"  # to be raised when the same texts and encoder give other vectors
@@ -151,14 +150,9 @@ def read_array(file: Path) -> np.ndarray | None:
 
 
 def write_array(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
-    """Arrays, one below the other, as one of this shape; they are never held all at once."""
-    try:
-        with whole_file(path) as aside, aside.open("wb") as file:
-            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for array in arrays:
-                file.write(array.tobytes())
-    except OSError as error:
-        raise FileError(
-            f"{path.parent} cannot be written to ({error}); set DRIFT_CACHE to a folder that can"
-        ) from error
+    """Arrays, one below the other, as one of this shape in the cache; they are never held all at once."""
+    with cache_file(path) as aside, aside.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for array in arrays:
+            file.write(array.tobytes())

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from drift.data.cache import cache_folder, content_key
-from drift.data.files import whole_file
+from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.packages import needed_for
 from drift.data.tokenized import Progress, silent
 from drift.errors import FileError
@@ -51,7 +50,8 @@ def back_translated(
                 # By content: a piece that was lost is made again as it was.
                 with drawing_from(int(key[:12], 16)):
                     piece = _through(models, texts[start : start + PIECE], temperature)
-                _write(file, piece)
+                with cache_file(file) as aside:
+                    aside.write_text(json.dumps(piece), encoding="utf-8")
             found += piece
             for _ in piece:
                 tick()
@@ -121,13 +121,3 @@ def _read(file: Path) -> list[str] | None:
     except (OSError, ValueError):
         return None
     return found
-
-
-def _write(file: Path, texts: list[str]) -> None:
-    try:
-        with whole_file(file) as aside:
-            aside.write_text(json.dumps(texts), encoding="utf-8")
-    except OSError as error:
-        raise FileError(
-            f"{file.parent} cannot be written to ({error}); set DRIFT_CACHE to a folder that can"
-        ) from error

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
 
-from drift.data.cache import cache_folder, content_key
-from drift.data.files import whole_file
+from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.tokenized import Progress, TokenizedTexts, silent
 from drift.data.word_counts import WordCounts
 from drift.data.word_tokens import FIRST_WORD, WordTokenizer
@@ -168,8 +167,8 @@ def pretrained(
             encoder.load_state_dict(load_file(file))
         except (OSError, SafetensorError):
             _train(encoder, tokens, corpus, chosen, settings, progress or silent)
-            with whole_file(file) as aside:
-                save_file(encoder.state_dict(), aside)
+            with cache_file(file) as aside:
+                aside.write_bytes(save(encoder.state_dict()))  # save_file hides what the disk says
     with torch.no_grad():
         inputs = [tokens.inputs(rows) for rows in torch.split(torch.arange(len(tokens)), 1024)]
         states = torch.cat([encoder.states(**batch) for batch in inputs], 1)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from drift.errors import ConfigError
 from drift.settings import nearest
+from drift.weak.punctuation import nothing_left
 from drift.weak.python_rule import PythonRule
 from drift.weak.schema import Case, Faults, Header, Location, Rule, Ties, faults_of
 
@@ -34,12 +35,17 @@ def check_rules(content: Any, where: Callable[[Location], str]) -> Checked:
     entries = content.get("rules") if isinstance(content, Mapping) else None
     rules: list[Rule | PythonRule] = []
     for place, entry in enumerate(entries if isinstance(entries, list) else ()):
+        name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", None)
+        called = f"rule {name!r}" if name else f"rule number {place + 1}"
+        found: Faults = []
         try:
-            rules.append(entry if isinstance(entry, PythonRule) else Rule.model_validate(entry))
+            rule = entry if isinstance(entry, PythonRule) else Rule.model_validate(entry)
+            rules.append(rule)
+            if header and header.strip_punctuation and isinstance(rule, Rule):
+                found = nothing_left(rule, ("rules", place))
         except ValidationError as error:
-            name = entry.get("name") if isinstance(entry, Mapping) else None
-            called = f"rule {name!r}" if name else f"rule number {place + 1}"
-            faults += [(at, f"{called}: {said}") for at, said in faults_of(error, Rule, ("rules", place))]
+            found = faults_of(error, Rule, ("rules", place))
+        faults += [(at, f"{called}: {said}") for at, said in found]
     declared = content.get("classes") if isinstance(content, Mapping) else None
     faults += _faults_between(entries if isinstance(entries, list) else [], declared)
     if faults or not header:
@@ -64,9 +70,9 @@ def _faults_between(entries: list[Any], declared: Any) -> Faults:
     for place, entry in enumerate(entries):
         said = _outline(entry)
         name, at = said.get("name"), ("rules", place)
-        if name in names:
-            faults.append(((*at, "name"), f"rule {name!r}: another rule has this name; give it one of its own"))
         if isinstance(name, str):
+            if name in names:
+                faults.append(((*at, "name"), f"rule {name!r}: another rule has this name; give it one of its own"))
             names.add(name)
         if declared is None and "column" in said:
             faults.append((at, f"rule {name!r}: what it may vote for is not written in it; declare `classes`"))

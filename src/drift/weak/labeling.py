@@ -12,8 +12,10 @@ from drift.errors import DataError
 from drift.settings import nearest
 from drift.weak.casting import ABSTAIN
 from drift.weak.diagnostics import Summary, summarize
+from drift.weak.given import as_list, as_rules
+from drift.weak.python_rule import PythonRule
 from drift.weak.rules import RuleSet
-from drift.weak.schema import Ties
+from drift.weak.schema import Rule, Ties
 from drift.weak.votes import majority
 
 
@@ -29,7 +31,7 @@ class Labeled:
 
 def label(
     texts: Any,
-    rules: RuleSet | str | os.PathLike[str],
+    rules: RuleSet | Sequence[Mapping[str, Any] | Rule | PythonRule] | str | os.PathLike[str],
     *,
     text: str = "text",
     gold: str | Sequence[Any] | None = None,
@@ -42,24 +44,26 @@ def label(
     """Vote on texts by rules, and make one weak label a text of the votes, by majority.
 
     texts: a sequence of strings, or a table: a dict of columns, a DataFrame, a Dataset.
-    rules: a RuleSet, or the path of a file with rules.
+    rules: a RuleSet, a list of what one is made of, or the path of a file with rules.
     text: the column of the texts, in a table. gold: right labels, or the column that holds them; measured against only.
     ties: instead of what the rules say. seed: of ties broken at random. jobs, tick, first_row: as in `RuleSet.votes`.
     """
-    if not isinstance(rules, RuleSet):
-        rules = RuleSet.from_file(rules)
+    rules = as_rules(rules, RuleSet)
     columns = _columns(texts)
     if columns is not None:
         for name in (text, gold) if isinstance(gold, str) else (text,):
             if name not in columns:
-                raise DataError(f"the table has no column {name!r}{nearest(name, columns)}")
-        texts = columns[text]
+                known = [str(each) for each in columns]
+                raise DataError(f"the table has no column {name!r}{nearest(name, known)}")
+        texts = as_list(columns[text], f"column {text!r}")
         gold = columns[gold] if isinstance(gold, str) else gold
     elif isinstance(gold, str):
         raise DataError(f"gold={gold!r} names a column, but texts are no table; give the labels themselves")
-    votes = rules.votes(list(texts), columns, jobs=jobs, tick=tick, first_row=first_row)
-    codes = majority(votes, len(rules.classes), ties=ties or rules.ties, seed=seed, weights=rules.weights)
-    summary = summarize(votes, codes, names=rules.names, classes=rules.classes, gold=gold)
+    votes = rules.votes(texts, columns, jobs=jobs, tick=tick, first_row=first_row)
+    ties = rules.ties if ties is None else ties
+    codes = majority(votes, len(rules.classes), ties=ties, seed=seed, weights=rules.weights)
+    truth = None if gold is None else as_list(gold, "gold")
+    summary = summarize(votes, codes, names=rules.names, classes=rules.classes, gold=truth)
     labels = [rules.classes[code] if code != ABSTAIN else None for code in codes]
     return Labeled(votes, labels, rules.classes, summary)
 

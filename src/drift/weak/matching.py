@@ -1,7 +1,6 @@
 """Ask every condition of every text: all keywords together in one pass, patterns in linear time."""
 
 import functools
-import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drift.data.packages import needed_for
+from drift.weak.punctuation import stripped, without_punctuation
 from drift.weak.schema import Condition, compile_pattern
 
 
@@ -20,6 +20,8 @@ class Matcher:
 
     def __init__(self, conditions: Sequence[Condition], *, strip_punctuation: bool) -> None:
         self.size, self.strip_punctuation = len(conditions), strip_punctuation
+        if strip_punctuation:
+            conditions = [stripped(condition) for condition in conditions]
         self.keywords = {
             sensitive: _Keywords(
                 (keyword if sensitive else keyword.casefold(), number, condition.whole_words)
@@ -37,8 +39,7 @@ class Matcher:
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.bool_]:
         if self.strip_punctuation:
-            spaces = _punctuation_as_spaces()
-            texts = [" ".join(text.translate(spaces).split()) for text in texts]
+            texts = [without_punctuation(text) for text in texts]
         holds = np.zeros((len(texts), self.size), dtype=bool)
         self.keywords[False].mark([text.casefold() for text in texts], holds)
         self.keywords[True].mark(texts, holds)
@@ -131,10 +132,3 @@ def in_a_word(character: str) -> bool:
     The last makes boundaries survive case folding: "İ" folds to an "i" and a dot that is a character of its own.
     """
     return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
-
-
-@functools.cache
-def _punctuation_as_spaces() -> dict[int, str]:
-    """Every punctuation mark and symbol of Unicode, for `str.translate`."""
-    every = range(sys.maxunicode + 1)
-    return {code: " " for code in every if unicodedata.category(chr(code))[0] in "PS"}

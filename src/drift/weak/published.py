@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from drift.data.packages import needed_for
+from drift.errors import DataError
 from drift.weak.python_rule import PythonRule
 from drift.weak.rules import RuleSet
 from drift.weak.schema import re2_module
@@ -14,9 +15,14 @@ POLARITY = 0.5  # TextBlob's sentiment beyond which its rule votes
 
 def convert_published(published: Mapping[str, Any]) -> RuleSet:
     """published: a rules.json as read. Its `notes` say how the keywords match, and that is what is read from them."""
-    notes = published.get("notes", "")
-    classes = published["classes"]
-    rules = [_converted(rule, published, whole_tokens="whole-token" in notes) for rule in published["rules"]]
+    try:
+        notes = published.get("notes", "")
+        classes = published["classes"]
+        rules = [_converted(rule, published, whole_tokens="whole-token" in notes) for rule in published["rules"]]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"these are not published rules ({type(error).__name__}: {error}); give rules.json as json.load reads it"
+        ) from error
     return RuleSet(rules, classes, strip_punctuation="punctuation-stripped" in notes)
 
 

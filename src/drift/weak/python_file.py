@@ -19,7 +19,7 @@ def run_rules(path: str | os.PathLike[str], kind: type[Kind]) -> Kind:
         found = runpy.run_path(os.fspath(path)).get("rules")
     except DriftError as error:
         raise ConfigError(f"{path}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"{path} failed ({type(error).__name__}: {error}); run it with python to see where"
         ) from error

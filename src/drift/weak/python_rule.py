@@ -1,8 +1,10 @@
 """A function as a rule."""
 
 import functools
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, overload
 
 from drift.errors import ConfigError
@@ -18,12 +20,21 @@ class PythonRule:
     name: str
     weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ConfigError(f"{reprlib.repr(self.function)} is no function, so no rule can be made of it")
+        if not isinstance(self.name, str) or not self.name:
+            called = reprlib.repr(self.function)
+            raise ConfigError(f"{self.name!r} is no name for the rule of {called}; give it a name with name=...")
+        if not isinstance(self.weight, Real) or not 0 <= self.weight < float("inf"):
+            raise ConfigError(f"rule {self.name!r}: weight={self.weight!r} is not a number from 0 up")
+
     def __call__(self, text: Any) -> Any:
         return self.function(text)
 
 
 @overload
-def rule(function: Function) -> PythonRule: ...
+def rule(function: Function, *, name: str | None = None, weight: float = 1.0) -> PythonRule: ...
 @overload
 def rule(*, name: str | None = None, weight: float = 1.0) -> Callable[[Function], PythonRule]: ...
 def rule(function: Any = None, *, name: str | None = None, weight: float = 1.0) -> Any:
@@ -37,6 +48,4 @@ def rule(function: Any = None, *, name: str | None = None, weight: float = 1.0) 
     """
     if function is None:
         return functools.partial(rule, name=name, weight=weight)
-    if not 0 <= weight < float("inf"):
-        raise ConfigError(f"rule {name or function.__name__!r}: weight={weight} is not a number from 0 up")
-    return PythonRule(function, name or function.__name__, weight)
+    return PythonRule(function, getattr(function, "__name__", "") if name is None else name, weight)

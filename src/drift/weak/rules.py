@@ -11,9 +11,10 @@ from drift.errors import ConfigError, DataError
 from drift.settings import nearest
 from drift.weak.casting import cast_votes
 from drift.weak.checking import check_rules
+from drift.weak.given import as_list
 from drift.weak.python_file import run_rules
 from drift.weak.python_rule import PythonRule
-from drift.weak.schema import Location, Rule, Ties
+from drift.weak.schema import Rule, Ties
 from drift.weak.token_schema import TOKENS
 from drift.weak.yaml_file import read_yaml
 
@@ -25,7 +26,7 @@ class RuleSet:
     classes: their names in order; if None, the labels of the rules in order of appearance.
     ties: what becomes of a text with as many votes for one class as for another: "abstain", "random", or "order" (the
     first rule with a vote for one of them decides).
-    strip_punctuation: take punctuation for spaces, and several spaces for one, before looking for anything.
+    strip_punctuation: take punctuation for spaces, and several spaces for one, in texts and keywords alike.
     """
 
     def __init__(
@@ -36,9 +37,13 @@ class RuleSet:
         ties: Ties = "abstain",
         strip_punctuation: bool = False,
     ) -> None:
-        content: dict[str, Any] = {"rules": list(rules), "ties": ties, "strip_punctuation": strip_punctuation}
+        content: dict[str, Any] = {
+            "rules": as_list(rules, "rules", ConfigError),
+            "ties": ties,
+            "strip_punctuation": strip_punctuation,
+        }
         if classes is not None:
-            content["classes"] = list(classes)
+            content["classes"] = as_list(classes, "classes", ConfigError)
         self._checked = check_rules(content, where=lambda at: "rules")
 
     @classmethod
@@ -49,12 +54,9 @@ class RuleSet:
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> "RuleSet":
         """Rules from a YAML file; everything wrong with it is said at once, each fault with its line."""
-        content, lines = read_yaml(Path(path))
+        content, where = read_yaml(Path(path))
         if isinstance(content, Mapping) and content.get("task") == TOKENS:
             raise ConfigError(f"{path}: rules for texts are needed, these have `task: {TOKENS}`; use --task {TOKENS}")
-
-        def where(at: Location) -> str:
-            return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
 
         made = cls.__new__(cls)
         made._checked = check_rules(content, where)
@@ -107,7 +109,7 @@ class RuleSet:
 
     def votes(
         self,
-        texts: Sequence[str | None],
+        texts: Iterable[str | None],
         columns: Mapping[str, Sequence[Any]] | None = None,
         *,
         jobs: int = 1,
@@ -122,11 +124,15 @@ class RuleSet:
         number of texts whenever so many more are done. first_row: the number of the first text, for messages, where
         the texts are a part of a longer table.
         """
-        table = columns or {}
+        if not isinstance(jobs, (int, np.integer)) or jobs == 0:
+            raise ConfigError(f"jobs={jobs!r} is no number of processes; give 1 or more, or -1 for one a core")
+        texts = as_list(texts, "texts")
+        table = {} if columns is None else columns
         if missing := [name for name in self.columns if name not in table]:
-            hint = nearest(missing[0], table) if table else "; give the table as columns"
+            known = [str(name) for name in table]
+            hint = nearest(missing[0], known) if known else "; give the table as columns"
             raise DataError(f"no column {missing[0]!r}, which a rule reads{hint}")
-        read = {name: table[name] for name in self.columns}
+        read = {name: as_list(table[name], f"column {name!r}") for name in self.columns}
         for name, values in read.items():
             if len(values) != len(texts):
                 raise DataError(f"column {name!r} has {len(values)} values for {len(texts)} texts")

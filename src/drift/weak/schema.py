@@ -177,7 +177,7 @@ def _explained(fault: Mapping[str, Any], model: type[Strict]) -> str:
     if fault["type"] == "missing":
         return f"{key} is missing"
     if fault["type"] == "tuple_type":
-        said = f"give a list, as in [{fault['input']}]"
+        said = f"give a list, as in [{fault['input']!r}]"
     elif fault["type"] == "model_type":
         said = f"give keys and values, not {fault['input']!r}"
     elif fault["type"] == "value_error":

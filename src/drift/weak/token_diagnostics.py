@@ -10,6 +10,7 @@ import numpy as np
 from drift.data.tags import OUTSIDE, Span, spans_of
 from drift.errors import LabelError
 from drift.weak.diagnostics import RuleSummary, Share, Summary, summarize
+from drift.weak.given import as_list
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,15 @@ Scores = dict[str, SpanScore]  # by type
 class Gold:
     """The right tags of a sentence, in IOB2, None where they are not known, and the entities that they spell."""
 
-    def __init__(self, tags: Sequence[str | None], *, length: int, number: int) -> None:
-        """length: of the sentence. number: which it is, for messages."""
-        if len(tags) != length:
-            raise LabelError(f"sentence {number}: {len(tags)} gold tags for {length} tokens; give one a token")
-        self.tags = tags
+    def __init__(self, given: Any, *, length: int, number: int) -> None:
+        """given: the tags. length: of the sentence. number: which it is, for messages."""
+        self.tags = as_list(given, f"sentence {number}: gold tags")
+        if len(self.tags) != length:
+            raise LabelError(f"sentence {number}: {len(self.tags)} gold tags for {length} tokens; give one a token")
+        if other := [tag for tag in self.tags if not isinstance(tag, str | None)]:
+            raise LabelError(f"sentence {number}: gold tag {other[0]!r} is no string; give tags by name, or None")
         try:
-            self.spans = frozenset(spans_of(tags))
+            self.spans = frozenset(spans_of(self.tags))
         except LabelError as error:
             raise LabelError(f"sentence {number}: gold tag {error}") from error
 

@@ -2,20 +2,24 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from drift.data.tags import OUTSIDE, Span, tags_of
 from drift.errors import ConfigError, DataError
 from drift.weak.casting import ABSTAIN
+from drift.weak.given import as_list, as_rules
+from drift.weak.python_rule import PythonRule
 from drift.weak.schema import Ties
 from drift.weak.token_diagnostics import Gold, TokenSummary, summarize_tokens
 from drift.weak.token_matching import Sentence
 from drift.weak.token_rules import TokenRuleSet
-from drift.weak.votes import TIES, majority
+from drift.weak.token_schema import TokenRule
+from drift.weak.votes import TIES, generator, majority
 
 Tags = Sequence[str | None]
 
@@ -30,7 +34,7 @@ class TokenWeakLabels:
 
 def label_tokens(
     sentences: Sequence[Sequence[str]],
-    rules: TokenRuleSet | str | os.PathLike[str],
+    rules: TokenRuleSet | Sequence[Mapping[str, Any] | TokenRule | PythonRule] | str | os.PathLike[str],
     *,
     gold: Sequence[Tags | None] | None = None,
     texts: Sequence[str] | None = None,
@@ -44,22 +48,21 @@ def label_tokens(
     "token": each token gets the type with the most votes. It goes on with the entity before it if that has its type,
     unless most of the votes for the type say that an entity begins.
 
-    rules: a set of them, or the path of a file. gold: right tags in IOB2, measured against only; None where they are
-    not known, of a sentence or of a token. texts: what the sentences were cut from, for patterns; if None, the tokens
-    with spaces between them. ties: instead of what the rules say. seed: of ties broken at random; a generator goes on
-    from call to call, so that sentences in pieces are labelled as the whole would be. first_row: the number of the
-    first sentence, for messages, where they are a part of more.
+    rules: a set of them, a list of what one is made of, or the path of a file. gold: right tags in IOB2, measured
+    against only; None where they are not known, of a sentence or of a token. texts: what the sentences were cut from,
+    for patterns; if None, the tokens with spaces between them. ties: instead of what the rules say. seed: of ties
+    broken at random; a generator goes on from call to call, so that sentences in pieces are labelled as the whole would
+    be. first_row: the number of the first sentence, for messages, where they are a part of more.
     """
-    if not isinstance(rules, TokenRuleSet):
-        rules = TokenRuleSet.from_file(rules)
+    rules = as_rules(rules, TokenRuleSet)
     cut = _sentences(sentences, texts, first_row)
     truth = _gold(cut, gold)
     found = [[_outside_token_by_token(spans) for spans in rules.find(sentence)] for sentence in cut]
     lengths = [len(sentence.tokens) for sentence in cut]
     classes = (*rules.types, OUTSIDE)
     votes, begins = _matrix(found, lengths, classes, len(rules.rules))
-    rng = np.random.default_rng(seed)
-    ties = ties or rules.ties
+    rng = generator(seed)
+    ties = rules.ties if ties is None else ties
     if ties not in TIES:
         raise ConfigError(f"ties={ties!r} is not one of {', '.join(TIES)}")
     if rules.votes == "token":
@@ -90,7 +93,8 @@ def choose_spans(
         candidates = [candidates[place] for place in rng.permutation(len(candidates))]
 
     def rank(span: Span) -> tuple[float, int]:
-        return -round(score[span], 9), span.start - span.end  # rounded: 0.1 + 0.2 and 0.3 are the same weight
+        # Nine digits of it, whatever its size: 0.1 + 0.2 and 0.3 are the same weight.
+        return -float(f"{score[span]:.9g}"), span.start - span.end
 
     chosen: list[Span] = []
     taken: set[int] = set()
@@ -107,27 +111,29 @@ def choose_spans(
     return sorted(chosen)
 
 
-def _sentences(sentences: Sequence[Sequence[str]], texts: Sequence[str] | None, first_row: int) -> list[Sentence]:
-    if texts is not None and len(texts) != len(sentences):
+def _sentences(given: Any, given_texts: Any, first_row: int) -> list[Sentence]:
+    sentences = as_list(given, "sentences")
+    texts = [None] * len(sentences) if given_texts is None else as_list(given_texts, "texts")
+    if len(texts) != len(sentences):
         raise DataError(f"{len(texts)} texts for {len(sentences)} sentences; give one each, or none")
     made = []
-    for row, tokens in enumerate(sentences):
-        number = first_row + row + 1
-        if isinstance(tokens, str):
-            raise DataError(f"sentence {number}: {tokens[:30]!r} is one string; give a list of tokens")
+    for number, (words, text) in enumerate(zip(sentences, texts, strict=True), first_row + 1):
+        tokens = as_list(words, f"sentence {number}")
         if other := [token for token in tokens if not isinstance(token, str)]:
             raise DataError(f"sentence {number}: the token {other[0]!r} is no string; give tokens as strings")
-        made.append(Sentence(tokens, texts[row] if texts is not None else None, number))
+        if not isinstance(text, str | None):
+            raise DataError(f"sentence {number}: the text is {text!r}, a {type(text).__name__}; give texts as strings")
+        made.append(Sentence(tokens, text, number))
     return made
 
 
-def _gold(sentences: Sequence[Sentence], gold: Sequence[Tags | None] | None) -> list[Gold | None]:
-    given = gold if gold is not None else [None] * len(sentences)
-    if len(given) != len(sentences):
-        raise DataError(f"gold tags for {len(given)} sentences, here are {len(sentences)}; None where there are none")
+def _gold(sentences: Sequence[Sentence], given: Any) -> list[Gold | None]:
+    gold = [None] * len(sentences) if given is None else as_list(given, "gold")
+    if len(gold) != len(sentences):
+        raise DataError(f"gold tags for {len(gold)} sentences, here are {len(sentences)}; None where there are none")
     return [
         None if tags is None else Gold(tags, length=len(sentence.tokens), number=sentence.number)
-        for sentence, tags in zip(sentences, given, strict=True)
+        for sentence, tags in zip(sentences, gold, strict=True)
     ]
 
 
@@ -167,7 +173,8 @@ def _joined(
 ) -> list[list[Span]]:
     """Spans of tokens that were given a type each."""
     for_it = votes == codes[:, None]
-    goes_on = (for_it & ~begins) @ weights >= (for_it & begins) @ weights
+    on, anew = (for_it & ~begins) @ weights, (for_it & begins) @ weights
+    goes_on = (on > anew) | np.isclose(on, anew, rtol=1e-9, atol=0)  # 0.1 + 0.2 and 0.3 are the same weight
     joined: list[list[Span]] = []
     first = 0
     for length in lengths:

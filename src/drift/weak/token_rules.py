@@ -11,6 +11,7 @@ from drift.data.tags import OUTSIDE, Span
 from drift.errors import ConfigError, DriftError, LabelError
 from drift.settings import nearest
 from drift.weak.gazetteer import CasePolicy, Gazetteer, read_phrases
+from drift.weak.given import as_list
 from drift.weak.python_file import run_rules
 from drift.weak.python_rule import PythonRule
 from drift.weak.schema import Location, Ties
@@ -38,9 +39,14 @@ class TokenRuleSet:
         ties: Ties = "abstain",
         folder: str | os.PathLike[str] = ".",
     ) -> None:
-        content: dict[str, Any] = {"task": TOKENS, "rules": list(rules), "votes": votes, "ties": ties}
+        content: dict[str, Any] = {
+            "task": TOKENS,
+            "rules": as_list(rules, "rules", ConfigError),
+            "votes": votes,
+            "ties": ties,
+        }
         if types is not None:
-            content["types"] = list(types)
+            content["types"] = as_list(types, "types", ConfigError)
         self._fill(content, lambda at: "rules", Path(folder))
 
     @classmethod
@@ -51,14 +57,11 @@ class TokenRuleSet:
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> "TokenRuleSet":
         """Rules from a YAML file; everything wrong with it is said at once, each fault with its line."""
-        content, lines = read_yaml(Path(path))
+        content, where = read_yaml(Path(path))
         if not isinstance(content, Mapping) or content.get("task") != TOKENS:
             raise ConfigError(
                 f"{path}: rules for tokens are needed, these are for texts; write `task: {TOKENS}` on top"
             )
-
-        def where(at: Location) -> str:
-            return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
 
         made = cls.__new__(cls)
         made._fill(content, where, Path(path).parent)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,10 @@ def majority(
     """
     if ties not in TIES:
         raise ConfigError(f"ties={ties!r} is not one of {', '.join(TIES)}")
-    _check_votes(votes, n_classes)
-    if weights is None:
-        weights = np.ones(votes.shape[1])
-    if weights.shape != votes.shape[1:] or not (np.isfinite(weights) & (weights >= 0)).all():
+    votes = _checked(votes, n_classes)
+    weights = np.ones(votes.shape[1]) if weights is None else np.asarray(weights)
+    numbers = weights.shape == votes.shape[1:] and weights.dtype.kind in "iuf"
+    if not numbers or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ShapeError(f"weights must be {votes.shape[1]} numbers from 0 up, one a rule")
     score = np.stack([(votes == code) @ weights for code in range(n_classes)], axis=1)  # (N, C)
     best = score.max(axis=1, initial=0)
@@ -45,7 +46,7 @@ def majority(
         labels[tied] = ABSTAIN
     elif ties == "random":
         # Drawn for every text, tied or not, so that the draws do not depend on how a table is cut.
-        draws = np.random.default_rng(seed).random(len(votes))[tied]
+        draws = generator(seed).random(len(votes))[tied]
         rank = np.floor(draws * leads[tied].sum(axis=1)) + 1
         labels[tied] = (leads[tied].cumsum(axis=1) == rank[:, None]).argmax(axis=1)
     else:
@@ -60,7 +61,7 @@ def label_model(votes: np.ndarray, n_classes: int, *, seed: int = 0, epochs: int
 
     It learns how far to trust each rule from where they agree, and needs at least three of them.
     """
-    _check_votes(votes, n_classes)
+    votes = _checked(votes, n_classes)
     if votes.shape[1] < 3:
         raise ConfigError(f"the label model needs at least 3 rules, here are {votes.shape[1]}; use the majority")
     with _generators_lent():
@@ -87,8 +88,23 @@ def _generators_lent() -> Iterator[None]:
         set_random_state(before[2])
 
 
-def _check_votes(votes: np.ndarray, n_classes: int) -> None:
+def generator(seed: Any) -> np.random.Generator:
+    """What numpy makes of a seed; a generator is handed back as it is."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"seed={seed!r} is no seed; give an integer from 0 up, or a generator") from error
+
+
+def _checked(given: Any, n_classes: Any) -> np.ndarray:
+    try:
+        votes = np.asarray(given)
+    except ValueError as error:
+        raise ShapeError("votes must have one row a text, with as many votes each") from error
     if votes.ndim != 2 or not np.issubdtype(votes.dtype, np.integer):
         raise ShapeError(f"votes must be integers of shape (texts, rules), not {votes.dtype} {votes.shape}")
+    if not isinstance(n_classes, (int, np.integer)) or n_classes < 1:
+        raise ConfigError(f"n_classes={n_classes!r} is no number of classes; give an integer from 1 up")
     if votes.size and (votes.min() < ABSTAIN or votes.max() >= n_classes):
         raise ShapeError(f"votes go from {votes.min()} to {votes.max()}; {ABSTAIN} to {n_classes - 1} are possible")
+    return votes

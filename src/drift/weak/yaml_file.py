@@ -1,5 +1,6 @@
 """YAML as its author wrote it: every scalar a string, every value with its line, no key twice."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,8 @@ from drift.errors import ConfigError, FileError
 from drift.weak.schema import Location
 
 
-def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
-    """The content of a file, and the line of each value in it.
+def read_yaml(path: Path) -> tuple[Any, Callable[[Location], str]]:
+    """The content of a file, and what to call a place in it: file:line of the value, or of the nearest one around it.
 
     Scalars stay strings: in a list of keywords `no`, `on` and `76` are words, not a boolean and a number.
     """
@@ -29,7 +30,12 @@ def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
     if node is None:
         raise ConfigError(f"{path} is empty; write at least one rule under `rules:`")
     lines: dict[Location, int] = {}
-    return _value(node, (), path, lines, ()), lines
+    content = _value(node, (), path, lines, ())
+
+    def where(at: Location) -> str:
+        return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
+
+    return content, where
 
 
 def _value(node: Any, at: Location, path: Path, lines: dict[Location, int], above: tuple[Any, ...]) -> Any:
