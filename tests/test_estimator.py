@@ -1,6 +1,8 @@
 """`DriftClassifier` keeps scikit-learn's contract, and takes labels as people write them."""
 
+import doctest
 import pickle
+import tracemalloc
 from io import BytesIO
 from typing import Any
 
@@ -18,6 +20,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 from torch import nn
 
+import drift.estimator
 from drift import DriftClassifier
 from drift.errors import ConfigError, DataError, DriftError, LabelError, StateError
 
@@ -37,12 +40,18 @@ MINUS_ONE_IS_UNLABELLED = {"check_classifiers_classes": "uses -1 as a class, whi
     [DriftClassifier(initial_steps=100, steps=50)], expected_failed_checks=lambda _: MINUS_ONE_IS_UNLABELLED
 )
 def test_the_contract(estimator: DriftClassifier, check: Any) -> None:
-    assert check(estimator) is None
+    check(estimator)
 
 
 def test_the_one_exception_to_the_contract_is_said_plainly() -> None:
     with pytest.raises(LabelError, match=r"-1 means unlabelled.*rename it"):
         check_classifiers_classes("DriftClassifier", DriftClassifier(initial_steps=100, steps=50))
+
+
+def test_the_example_holds() -> None:
+    done = doctest.testmod(drift.estimator)
+    assert done.attempted == 5
+    assert not done.failed
 
 
 def unlabelled_as(mark: object, kind: Any) -> np.ndarray:
@@ -136,8 +145,9 @@ def test_a_data_frame_brings_feature_names() -> None:
 def test_pipeline_cross_validation_and_grid_search() -> None:
     pipeline = make_pipeline(MinMaxScaler(), short(steps=50, learning_rate=0.01))
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.8
-    search = GridSearchCV(pipeline, {"driftclassifier__tau": [0.5, 1.0]}, cv=2).fit(X, Y)
-    assert search.best_params_["driftclassifier__tau"] in (0.5, 1.0)
+    pipeline.set_params(driftclassifier__steps=0)
+    search = GridSearchCV(pipeline, {"driftclassifier__initial_steps": [0, 50]}, cv=2).fit(X, Y)
+    assert search.best_params_["driftclassifier__initial_steps"] == 50  # with none the weights are as they were drawn
     assert search.best_estimator_[-1].classes_.tolist() == [0, 1, 2]
 
 
@@ -189,7 +199,8 @@ def test_rows_and_labels_must_match() -> None:
         ({"coupling": "coupled"}, "coupling='coupled': give 'differentiable'"),
         ({"coupling": None}, "coupling=None: give 'differentiable'"),
         ({"prior": "uniform"}, "prior='uniform'"),
-        ({"prior": [0.5, 0.5]}, "prior has 2 classes but the logits have 3"),
+        ({"prior": [0.5, 0.5]}, "prior has 2 shares, the labels have 3 classes; give one a class"),
+        ({"prior": {1: 0.2, 2: 0.3, 3: 0.5}}, "prior={1: 0.2.*give None, 'labels' or a list"),
         ({"prior": [1, 1, 0]}, "positive share"),
         ({"prior": 3}, "prior=3"),
         ({"prior": "labels", "class_mass": False}, "prior is given but class_mass is off"),
@@ -222,14 +233,47 @@ def test_most_wrong_settings_are_found_before_any_training() -> None:
             short(module=build, **settings).fit(X, FEW)
 
 
+def test_a_prior_of_the_wrong_length_is_found_before_any_training() -> None:
+    class Untrained(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            assert not self.training, "training began"
+            return super().forward(x)
+
+    with pytest.raises(ConfigError, match="prior has 4 shares"):
+        short(module=Untrained(4, 3), prior=[1, 2, 3, 4]).fit(X, FEW)
+
+
 @pytest.mark.parametrize(
-    "module",
-    [nn.Linear(4, 2), nn.Linear(4, 5), nn.Linear(7, 3), lambda features, classes: None],
+    ("module", "message"),
+    [
+        (nn.Linear(4, 2), "module Linear returns 2 logits a row, the labels have 3 classes"),
+        (nn.Linear(4, 5), "module Linear returns 5 logits a row, the labels have 3 classes"),
+        (nn.Linear(7, 3), r"Linear could not be called with a tensor \(1, 4\)"),
+        (lambda features, classes: None, "module built NoneType; return a torch module"),
+    ],
     ids=["too few classes", "too many classes", "other features", "no module"],
 )
-def test_a_module_that_does_not_fit_the_data_is_refused(module: Any) -> None:
-    with pytest.raises(DriftError, match=r"class|module|could not be called with a tensor \(1, 4\)"):
+def test_a_module_that_does_not_fit_the_data_is_refused(module: Any, message: str) -> None:
+    with pytest.raises(DriftError, match=message):
         short(module=module).fit(X, FEW)
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "weights"), [(120, 50, None), (50, 120, None), (120, 120, 130), (120, 120, 50)]
+)
+def test_a_score_needs_a_label_and_a_weight_a_row(rows: int, labels: int, weights: int | None) -> None:
+    model = short().fit(X, FEW)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X[:rows], Y[:labels], sample_weight=None if weights is None else np.ones(weights))
+
+
+def test_a_score_weighs_the_labelled_rows() -> None:
+    model = short().fit(X, FEW)
+    right, labeled = model.predict(X) == Y, FEW != -1
+    weights = np.random.default_rng(0).random(len(X))
+    assert not right[labeled].all()
+    expected = np.average(right[labeled], weights=weights[labeled])
+    assert model.score(X, FEW, sample_weight=weights) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("mark", [-1, None, NAN])
@@ -254,6 +298,33 @@ def test_a_row_too_large_to_compute_with_is_named() -> None:
     rows[2, 1] = 1e300
     with pytest.raises(DataError, match="row 2, feature 1"):
         model.predict(rows)
+
+
+LARGE = np.random.default_rng(0).standard_normal((100_000, 50), dtype=np.float32) + np.float32(1e4)  # 20 MB
+LARGE_Y = np.where(np.arange(len(LARGE)) < 100, np.arange(len(LARGE)) % 2, -1)
+
+
+def test_float32_rows_are_scaled_in_float64_without_a_copy_of_them_all() -> None:
+    model = short(initial_steps=1, steps=1)
+    peaks = []
+    tracemalloc.start()
+    for call in (lambda: model.fit(LARGE, LARGE_Y), lambda: model.predict_proba(LARGE)):
+        tracemalloc.reset_peak()
+        call()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    assert max(peaks) < LARGE.nbytes  # six times as much when everything is copied
+    assert np.allclose(model.mean_, LARGE.mean(axis=0, dtype=np.float64), rtol=1e-13)
+    assert np.allclose(model.scale_, LARGE.std(axis=0, dtype=np.float64), rtol=1e-12)
+
+
+def test_a_row_too_large_is_named_by_its_place_among_them_all() -> None:
+    rows = np.tile(X, (90, 1))
+    model = short(standardize=False).fit(rows, np.tile(FEW, 90))
+    rows[10_000, 1] = 1e300
+    for call in (lambda: model.predict(rows), lambda: model.fit(rows, np.tile(FEW, 90))):
+        with pytest.raises(DataError, match=r"row 10000, feature 1: 1e\+300 is too large"):
+            call()
 
 
 def test_training_that_diverges_is_an_error() -> None:

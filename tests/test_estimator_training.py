@@ -80,7 +80,9 @@ def by_hand(y: np.ndarray, epochs: tuple[int, int], hidden: int = 16, batch: int
         layers = nn.Dropout(0.2), nn.Linear(4, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, 3)
         model, generator = nn.Sequential(*layers), torch.Generator().manual_seed(seed)
         for steps in epochs:
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
+            groups = [{"params": [p for p in model.parameters() if p.dim() == 2]}]
+            groups += [{"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0}]
+            optimizer = torch.optim.AdamW(groups, lr=1e-3, weight_decay=1e-2)
             for rows in islice(EndlessBatches(len(x_l), batch, generator), steps):
                 optimizer.zero_grad()
                 nn.functional.cross_entropy(model(x_l[rows]), y_l[rows]).backward()
@@ -236,6 +238,16 @@ def test_a_module_of_ones_own_is_copied_trained_and_ready_to_predict() -> None:
     assert not torch.equal(model.student_.head.weight, before["head.weight"])
     assert not model.student_.training
     assert np.array_equal(model.fit(X, FEW).predict_proba(X), short(module=network).fit(X, FEW).predict_proba(X))
+
+
+def test_biases_are_not_decayed() -> None:
+    network = Network(4, 3)
+    plain, decayed = (
+        short(module=network, initial_steps=1, steps=0, weight_decay=decay).fit(X, FEW).student_
+        for decay in (0.0, 100.0)
+    )
+    same = {name for name, value in plain.named_parameters() if torch.equal(value, decayed.get_parameter(name))}
+    assert same == {"inner.bias", "norm.weight", "norm.bias", "head.bias"}
 
 
 def test_a_module_trains_alike_whichever_mode_it_comes_in() -> None:

@@ -3,7 +3,7 @@
 import copy
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ import torch
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from drift.core import Game
+from drift.core import Game, SoftStrategy
 from drift.core.checks import is_number
 from drift.core.forward import log_probabilities
 from drift.data.batches import EndlessBatches
@@ -27,15 +27,19 @@ from drift.methods.self_training import Played
 from drift.models.mlp import mlp
 from drift.tasks.examples import Batch
 from drift.training.loop import Phase, Watch
+from drift.training.optimizers import make_optimizer
 from drift.training.progress import Tick, progress
 from drift.training.seeding import seeded
+from drift.training.settings import TrainingSettings
 from drift.training.threads import threads
 
 ModuleFactory = Callable[[int, int], nn.Module]
 """Builds a module from the number of features and of classes."""
 
+COUPLINGS = ("differentiable", "detached", "none")
 LOOKS = 20  # entries of `trace_` over a run
-PREDICT_ROWS = 8192  # rows a forward pass when predicting
+ROWS_AT_ONCE = 8192  # scaled, and predicted: a float64 copy of all rows could be many times what was given
+FLOATS = [np.float64, np.float32]  # taken as they come; everything else is made the first
 
 
 class DriftClassifier(ClassifierMixin, BaseEstimator):
@@ -43,6 +47,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
 
     It fits a start on the labelled rows, then plays the game on all of them. With every label given it distils itself
     (teacher and labels on the same rows). There is no dev set: it trains a fixed number of steps.
+    `score` leaves unlabelled rows out. `scoring="f1_macro"` and its like take -1 for a class: score with a function.
 
     Parameters
     ----------
@@ -59,7 +64,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     unlabeled_weight : weight of the self-training term; 1 in the paper.
     initial_steps, steps : how long to fit the start, and then to play.
     batch_size : rows a step, labelled and unlabelled each.
-    learning_rate, weight_decay : of AdamW.
+    learning_rate, weight_decay : of AdamW; biases and the scales of normalisation are not decayed.
     standardize : shift and scale each feature to mean 0 and deviation 1 over the rows given to `fit`.
     n_jobs : threads that torch computes with; None is 1, which is fastest for small modules; -1 is all cores.
     random_state : seed; the same seed gives the same bits.
@@ -77,7 +82,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     >>> X, y = load_digits(return_X_y=True)
     >>> y_few = y.copy(); y_few[200:] = -1
     >>> clf = DriftClassifier(random_state=0).fit(X, y_few)
-    >>> bool(clf.score(X[200:], y[200:]) > 0.9)
+    >>> bool(clf.score(X[200:], y[200:]) > 0.85)
     True
     """
 
@@ -129,25 +134,24 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> "DriftClassifier":
         """Train on rows `X` of which `y` labels some."""
         if y is None:
-            raise ValueError(
-                "DriftClassifier requires y to be passed, but the target y is None; -1 marks unlabelled rows"
-            )
+            raise ValueError("DriftClassifier requires y to be passed, but the target y is None; -1 marks no label")
         self._check_settings()
-        X = validate_data(self, X, dtype=np.float64)
+        X = validate_data(self, X, dtype=FLOATS)
         encoded = encode_labels(y)
         check_consistent_length(X, encoded.codes)
         self.classes_ = encoded.classes
         self.label_budget_ = int(encoded.labeled.sum())
-        self.mean_: np.ndarray
-        self.scale_: np.ndarray
-        self.mean_, self.scale_ = _scaling(X) if self.standardize else (np.zeros_like(X[0]), np.ones_like(X[0]))
+        self.mean_, self.scale_ = _scaling(X, self.standardize)
         seed = int(check_random_state(self.random_state).randint(2**31))
         with seeded(seed), threads(effective_n_jobs(self.n_jobs)):
             self.student_ = self._build(X.shape[1], len(self.classes_))
-            rows = self._tensor(X)
-            self._check_module(rows[:1])
+            first = self._tensor(X, slice(0, 1))
+            self._check_module(first)
+            whole = first.new_empty(X.shape)
+            for rows in gen_batches(len(X), ROWS_AT_ONCE):
+                whole[rows] = self._tensor(X, rows)
             self.student_.train()  # pretrained modules come in evaluation mode
-            self.trace_ = self._train(rows, encoded, torch.Generator().manual_seed(seed))
+            self.trace_ = self._train(whole, encoded, torch.Generator().manual_seed(seed))
         if not all(bool(p.isfinite().all()) for p in self.student_.parameters()):
             raise StateError(
                 f"training diverged: weights are no longer finite; lower learning_rate={self.learning_rate}"
@@ -158,10 +162,10 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class in `classes_`, by the student. Shape (rows, classes)."""
         check_is_fitted(self)
-        X = self._tensor(validate_data(self, X, dtype=np.float64, reset=False))
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        pieces = (self._tensor(X, rows) for rows in gen_batches(len(X), ROWS_AT_ONCE))
         with torch.no_grad(), threads(effective_n_jobs(self.n_jobs)):
-            parts = [log_probabilities(self.student_, part).exp() for part in torch.split(X, PREDICT_ROWS)]
-        return torch.cat(parts).cpu().numpy()
+            return torch.cat([log_probabilities(self.student_, piece).exp() for piece in pieces]).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row."""
@@ -171,6 +175,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows; rows whose y is -1, None or NaN are left out."""
         y = label_column(y)
+        check_consistent_length(X, y, sample_weight)
         rows = np.flatnonzero(~is_blank(y))
         if not len(rows):
             raise LabelError(f"none of the {len(y)} rows has a label to score against")
@@ -195,28 +200,21 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         whole = (int, np.integer)
-        for name, accepted, hint in (
-            ("initial_steps", lambda v: isinstance(v, whole) and v >= 0, "a whole number, 0 or more"),
-            ("steps", lambda v: isinstance(v, whole) and v >= 0, "a whole number, 0 or more"),
+        for names, accepted, hint in (
+            ("initial_steps steps", lambda v: isinstance(v, whole) and v >= 0, "a whole number, 0 or more"),
             ("batch_size", lambda v: isinstance(v, whole) and v >= 1, "a whole number, 1 or more"),
             ("learning_rate", lambda v: is_number(v) and v > 0, "a number above 0"),
             ("weight_decay", lambda v: is_number(v) and v >= 0, "a number, 0 or more"),
-            ("dropout", lambda v: is_number(v) and 0 <= v < 1, "a share below 1"),
-            ("input_dropout", lambda v: is_number(v) and 0 <= v < 1, "a share below 1"),
-            ("weak", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
-            ("class_mass", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
-            ("standardize", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
+            ("dropout input_dropout", lambda v: is_number(v) and 0 <= v < 1, "a share below 1"),
+            ("weak class_mass standardize", lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
             ("n_jobs", lambda v: v is None or (isinstance(v, whole) and v != 0), "None, a number of threads, or -1"),
-            (
-                "coupling",
-                lambda v: v in ("differentiable", "detached", "none"),
-                "'differentiable', 'detached' or 'none'",
-            ),
-            ("prior", lambda v: not isinstance(v, str) or v == "labels", "None, 'labels', or one share a class"),
+            ("coupling", lambda v: v in COUPLINGS, "'differentiable', 'detached' or 'none'"),
+            ("prior", lambda v: not isinstance(v, (str, Mapping)) or v == "labels", "None, 'labels' or a list"),
             ("hidden", _are_widths, "a list of widths, such as (256,)"),
         ):
-            if not accepted(getattr(self, name)):
-                raise ConfigError(f"{name}={getattr(self, name)!r}: give {hint}")
+            for name in names.split():
+                if not accepted(getattr(self, name)):
+                    raise ConfigError(f"{name}={getattr(self, name)!r}: give {hint}")
 
     def _build(self, features: int, classes: int) -> nn.Module:
         if self.module is None:
@@ -224,9 +222,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.module, nn.Module):
             return copy.deepcopy(self.module)
         if not callable(self.module):
-            raise ConfigError(
-                f"module is {type(self.module).__name__}; give a torch module or a function that builds one"
-            )
+            raise ConfigError(f"module is {type(self.module).__name__}; give a torch module or a function building one")
         try:
             built = self.module(features, classes)
         except TypeError as error:
@@ -246,31 +242,32 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
                 f" {len(self.classes_)} classes"
             )
 
-    def _tensor(self, X: np.ndarray) -> Tensor:
-        """Scaled rows, as the module's parameters are: of their type, on their device."""
+    def _tensor(self, X: np.ndarray, rows: slice) -> Tensor:
+        """These rows, scaled, as the module's parameters are: of their type, on their device."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = (X - self.mean_) / self.scale_
+            scaled = (X[rows] - self.mean_) / self.scale_
         like = next((p for p in self.student_.parameters() if p.is_floating_point()), torch.empty(0))
-        rows = torch.from_numpy(scaled).to(like.device, like.dtype)
-        if not rows.isfinite().all():
-            row, feature = (int(place) for place in (~rows.isfinite()).nonzero()[0])
+        tensor = torch.from_numpy(scaled).to(like.device, like.dtype)
+        if not tensor.isfinite().all():
+            row, feature = (int(place) for place in (~tensor.isfinite()).nonzero()[0])
+            row += rows.start
             raise DataError(
-                f"row {row}, feature {feature}: {X[row, feature]!r} is too large to compute with; rescale the feature"
+                f"row {row}, feature {feature}: {X[row, feature]!s} is too large to compute with; rescale the feature"
             )
-        return rows
+        return tensor
 
     def _train(self, X: Tensor, encoded: Encoded, generator: torch.Generator) -> list[dict[str, object]]:
         """Fit the start (Eq. 1), then play (Eq. 3, or Eq. 9 if labels are weak); returns the trace."""
-        known = torch.from_numpy(encoded.labeled)
-        x_l, y_l = X[known], torch.from_numpy(encoded.codes)[known]
-        x_u = X if self.weak else X[~known]
-        game = self._game(encoded, distill=not len(x_u))
+        y = torch.from_numpy(encoded.codes).to(X.device)
+        known = torch.from_numpy(np.flatnonzero(encoded.labeled))
+        others = torch.from_numpy(np.flatnonzero(self.weak | ~encoded.labeled))
+        game = self._game(encoded, distill=not len(others))
 
         def batches(labels: bool, rest: bool) -> Iterator[list[Batch]]:
-            labeled_rows = EndlessBatches(len(x_l), self.batch_size, generator) if labels else repeat(None)
-            other_rows = EndlessBatches(len(x_u), self.batch_size, generator) if rest else repeat(None)
+            labeled_rows = EndlessBatches(len(known), self.batch_size, generator) if labels else repeat(None)
+            other_rows = EndlessBatches(len(others), self.batch_size, generator) if rest else repeat(None)
             for i, j in zip(labeled_rows, other_rows, strict=False):
-                yield [Batch(None if i is None else (x_l[i], y_l[i]), None if j is None else x_u[j])]
+                yield [Batch(None if i is None else (X[known[i]], y[known[i]]), None if j is None else X[others[j]])]
 
         plays = self.coupling != "none"
         method = Played(game)
@@ -279,7 +276,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             start = Phase(method, batches(labels=True, rest=False), self._optimizer(), initial=True)
             start.run(range(1, self.initial_steps + 1), watch)
             method.start()
-            play = batches(labels=not (self.weak and plays), rest=plays and len(x_u) > 0)
+            play = batches(labels=not (self.weak and plays), rest=plays and len(others) > 0)
             watch.playing = True
             Phase(method, play, self._optimizer()).run(range(1, self.steps + 1), watch)
         return watch.trace
@@ -288,12 +285,16 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         prior = self.prior
         if isinstance(prior, str):
             prior = np.bincount(encoded.codes[encoded.labeled]).tolist()
+        strategy = SoftStrategy(self.tau, self.class_mass, prior)
+        if strategy.prior is not None and len(strategy.prior) != len(self.classes_):
+            raise ConfigError(
+                f"prior has {len(strategy.prior)} shares, the labels have {len(self.classes_)} classes;"
+                " give one a class, in the order of the sorted classes"
+            )
         return Game(
             self.student_,
             alpha=self.alpha,
-            tau=self.tau,
-            class_mass=self.class_mass,
-            prior=prior,
+            strategy=strategy,
             coupling="differentiable" if self.coupling == "differentiable" else "detached",
             pseudo_label="all" if distill and self.coupling != "none" else "unlabeled",
             unlabeled_weight=self.unlabeled_weight,
@@ -301,9 +302,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(
-            self.student_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
-        )
+        settings = TrainingSettings(learning_rate=self.learning_rate, weight_decay=self.weight_decay)
+        return make_optimizer(self.student_, settings, initial=False)
 
 
 class _Looks(Watch):
@@ -320,12 +320,17 @@ class _Looks(Watch):
             self.trace.append({"step": step, "loss": loss.item(), **self.game.diagnostics().as_dict()})
 
 
-def _scaling(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of every feature."""
+def _scaling(X: np.ndarray, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation of every feature, in float64; 0 and 1 to leave features as they are."""
+    if not standardize:
+        return np.zeros(X.shape[1]), np.ones(X.shape[1])
+    pieces = [X[rows] for rows in gen_batches(len(X), ROWS_AT_ONCE)]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        mean, deviation = X.mean(axis=0), X.std(axis=0)
+        mean = sum(piece.sum(axis=0, dtype=np.float64) for piece in pieces) / len(X)
+        deviation = np.sqrt(sum(np.square(piece - mean).sum(axis=0) for piece in pieces) / len(X))
+        low, high = X.min(axis=0), X.max(axis=0)
         # The deviation of a feature that never varies is rounding error: dividing by it would magnify later rows.
-        varies = np.ptp(X, axis=0) > 10 * np.finfo(X.dtype).eps * np.abs(X).max(axis=0)
+        varies = high - low > 10 * np.finfo(np.float64).eps * np.maximum(-low, high)
     unusable = ~np.isfinite(mean) | ~np.isfinite(deviation) | (varies & (deviation == 0))
     if unusable.any():
         feature = int(np.flatnonzero(unusable)[0])

@@ -49,6 +49,8 @@ def label_column(y: Any) -> np.ndarray:
     """Labels as an array of one dimension."""
     if isinstance(y, (list, tuple)) and len({isinstance(value, str) for value in y}) == 2:
         y = np.array(y, dtype=object)  # else numpy writes NaN and -1 as strings beside strings
+    if hasattr(getattr(y, "dtype", None), "na_value"):
+        y = y.astype(object)  # else pandas makes floats of whole numbers and booleans where some are missing
     return np.asarray(column_or_1d(y, warn=True))
 
 
