@@ -179,8 +179,12 @@ def test_a_teacher_of_another_width() -> None:
 
 
 def test_a_teacher_with_other_classes() -> None:
-    with pytest.raises(DriftError, match=r"4.*3|3.*4"):
+    with pytest.raises(DriftError, match=r"2\.weight is torch\.float\d\d \(4, \d+\), the student's .*\(3, \d+\)"):
         Game(net(), teacher=net(4)).loss(X)
+
+
+def test_a_teacher_of_another_precision() -> None:
+    refused(ConfigError, ["0.weight", "bfloat16", "precision"], lambda: Game(net(), teacher=net().to(torch.bfloat16)))
 
 
 # Logits
@@ -352,9 +356,9 @@ def before_the_next_backward(game: Game) -> None:
     [
         (before_anything, ["before any loss", "backward() first"]),
         (after_supervised_only, ["before any loss with pseudo-labels"]),
-        (before_backward, ["backward()"]),
-        (before_merging, ["backward()"]),
-        (before_the_next_backward, ["backward()"]),
+        (before_backward, ["as backward() left them", "before clipping"]),
+        (before_merging, ["as backward() left them", "before clipping"]),
+        (before_the_next_backward, ["as backward() left them", "before clipping"]),
     ],
 )
 @pytest.mark.parametrize("coupling", ["differentiable", "detached"])

@@ -237,6 +237,14 @@ def test_frozen_parameters_stay_equal_to_the_bit(alpha: float) -> None:
     assert not torch.equal(game.teacher[2].weight, head)
 
 
+def test_frozen_parameters_may_be_of_a_type_that_has_no_average() -> None:
+    student = net()
+    student.register_parameter("codes", nn.Parameter(torch.arange(4), requires_grad=False))
+    game = Game(student)
+    game.follow()
+    assert torch.equal(game.teacher.codes, student.codes)
+
+
 @pytest.mark.parametrize("frozen_first", [True, False])
 def test_freezing_and_unfreezing_in_mid_game(frozen_first: bool) -> None:
     student = net()
@@ -779,6 +787,25 @@ def test_stacked_trials_equal_games_of_their_own() -> None:
 
 
 # Diagnostics
+
+
+@pytest.mark.parametrize("teacher_mode", ["eval", "train"])
+def test_looking_draws_no_random_numbers(teacher_mode: str) -> None:
+    game = Game(net(dropout=0.5), teacher_mode=teacher_mode)
+    game.backward(game.loss(rows()))
+    before = torch.random.get_rng_state()
+    game.diagnostics()
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert game.teacher.training == (teacher_mode == "train")
+
+
+def test_a_gradient_is_taken_apart_by_the_alpha_it_was_merged_with() -> None:
+    game = apart(Game(net(), alpha=0.5))
+    game.backward(game.loss(rows()))
+    before = game.diagnostics()
+    game.alpha = 0.9
+    after = game.diagnostics()
+    assert (after.leader_norm, after.interaction_norm) == (before.leader_norm, before.interaction_norm)
 
 
 def test_norms_and_angle_against_two_separate_runs() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from drift.errors import ConfigError, FileError, Interrupted, StateError
 from drift.experiments.bench import running
 from drift.experiments.bench.catalogue import EXHIBITS, part_of
 from drift.experiments.bench.cells import Job
-from drift.experiments.bench.figures import rings
+from drift.experiments.bench.figures import pictures_of, rings
 from drift.experiments.bench.planning import jobs_of
 from drift.experiments.bench.running import LOCK, RESULT, RUN, cell_folder, result_of, run_job, run_jobs
 from drift.runs import fit as fitting
@@ -251,10 +252,27 @@ def test_processes_beside_each_other_give_what_one_gives(data: Path, out: Path) 
     jobs = [small_job(data, seed=seed) for seed in (0, 10, 20)]
     assert run_jobs(jobs, out, at_once=2) == []
     assert run_jobs(jobs, out.with_name("one"), at_once=1) == []
-    assert [result_of(out, job).scores for job in jobs] == [  # type: ignore[union-attr]
-        result_of(out.with_name("one"), job).scores  # type: ignore[union-attr]
-        for job in jobs
-    ]
+    assert [scores(out, job) for job in jobs] == [scores(out.with_name("one"), job) for job in jobs]
+
+
+def test_ray_gives_what_one_process_gives(data: Path, out: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    jobs = [small_job(data, seed=seed) for seed in (0, 10)]
+    assert run_jobs(jobs, out, cluster="ray") == []
+    assert run_jobs(jobs, out.with_name("one"), at_once=1) == []
+    assert [scores(out, job) for job in jobs] == [scores(out.with_name("one"), job) for job in jobs]
+
+
+def test_representations_are_drawn_a_figure_a_graph_and_a_panel_a_method(data: Path, out: Path) -> None:
+    tsne = EXHIBITS["tsne"]
+    jobs = [small_job(data, method) for method in ("self-training", "drift")]
+    drawn = [replace(job, row=row.title, cell="cora-10") for job, row in zip(jobs, tsne.rows, strict=True)]
+    assert run_jobs(drawn, out, at_once=1) == []
+    results = {job: result_of(out, job) for job in drawn}
+    (picture,) = pictures_of(tsne, "graph", results, out / "figures" / "stem", out)  # type: ignore[arg-type]
+    assert (picture.path.parent.name, "cora-10" in picture.alt) == ("stem-cora-10", True)
+    panels = picture.path.with_suffix(".svg").read_text(encoding="utf-8")
+    assert [f"{row.title} on cora" in panels for row in tsne.rows] == [True, True]
 
 
 def test_a_process_that_is_killed_is_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

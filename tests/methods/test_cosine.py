@@ -15,6 +15,7 @@ from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.models.text_model import linear_head
 from drift.tasks.examples import Batch
+from tests.methods.pieces import cut
 from tests.runs.small import small_encoder, small_fit, small_table
 from tests.runs.small_tokens import small_sentences, small_word_encoder
 
@@ -204,9 +205,7 @@ def test_stacked_students_learn_as_if_alone(make: Any) -> None:
 def test_accumulated_pieces_are_the_whole_batch(batch: Batch) -> None:
     whole, pieces = (new_method(threshold=0.3) for _ in range(2))
     expected = gradient(whole, batch)
-    cuts = [slice(0, 5), slice(5, None)]
-    parts = [Batch(batch.labeled and (X_L[cut], Y[cut]), X_U[cut]) for cut in cuts]
-    pieces.accumulate(parts)
+    pieces.accumulate(cut(batch, 5))
     assert torch.allclose(torch.cat([p.grad.flatten() for p in pieces.student.parameters()]), expected)
 
 

@@ -8,10 +8,13 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from torch import nn
 
 from drift.core.teacher import copy_of
 from drift.errors import ConfigError
 from drift.methods.mean_teacher import MeanTeacher, MeanTeacherSettings
+from drift.models.gcn import GCN
+from drift.models.grand import Grand
 from drift.models.mlp import mlp
 from drift.tasks.examples import Batch
 from tests.runs.small import small_encoder, small_fit, small_table
@@ -58,6 +61,19 @@ def test_both_players_have_noise_of_their_own() -> None:
     quiet = new_method()
     quiet.start()
     assert quiet.loss(Batch(unlabeled=U)).item() == 0.0  # one network, no noise: nothing to agree on
+
+
+@pytest.mark.parametrize("kind", [GCN, Grand])
+def test_both_players_have_noise_of_their_own_on_a_graph(kind: type[nn.Module]) -> None:
+    nodes = torch.arange(12)
+    student = kind(torch.rand(12, 5), torch.stack([nodes, nodes.roll(1)]), 3, seeds=[0, 1])
+    method = MeanTeacher(student, MeanTeacherSettings(ramp_steps=0), stacked=True, alone=True)
+    method.start()
+    for _ in range(3):
+        loss = method.loss(Batch(unlabeled=nodes))
+        assert loss.item() > 0
+        method.backward(loss)
+        method.follow()  # takes over how often the student has drawn
 
 
 def test_a_weight_of_zero_is_supervised_learning() -> None:

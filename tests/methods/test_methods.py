@@ -21,8 +21,9 @@ from drift.models.gcn import GCN
 from drift.models.mlp import mlp
 from drift.settings import Settings
 from drift.tasks.examples import Batch
-from drift.training.loop import Phase
+from drift.training.loop import Phase, Watch
 from drift.training.packing import pack, unpack
+from tests.methods.pieces import cut
 
 GENERATOR = torch.Generator().manual_seed(0)
 CENTRES = 2 * torch.randn(3, 4, generator=GENERATOR)
@@ -203,16 +204,29 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
         assert torch.equal(weights(again.teacher), weights(whole.teacher))
 
 
-@pytest.mark.parametrize("name", ["supervised", "self-training", "drift"])
-def test_accumulated_pieces_are_the_whole_batch(name: str) -> None:
-    (x, y), u = OF_VECTORS[0].labeled, OF_VECTORS[0].unlabeled
+@pytest.mark.parametrize("initial", [True, False], ids=["start", "game"])
+@pytest.mark.parametrize("name", [name for name in METHODS if not on_graph(name) and name != "mixtext"])
+def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, initial: bool) -> None:
     gradients = []
-    for count in (1, 3):
+    for firsts in ((), (3, 11)):
         method = new_method(name)
-        begin(method)
-        method.accumulate([Batch((x[k::count], y[k::count]), u[k::count]) for k in range(count)])
-        gradients.append(torch.cat([p.grad.flatten() for p in method.student.parameters()]))
+        if not initial:
+            begin(method)
+        optimizer = torch.optim.SGD(method.student.parameters(), lr=0.0)
+        watch, batches = Kept(method), iter([cut(OF_VECTORS[0], *firsts)])
+        Phase(method, batches, optimizer, initial=initial, exact=True).run([1], watch)
+        gradients.append(watch.gradient)
     assert torch.allclose(*gradients, atol=1e-6)
+
+
+class Kept(Watch):
+    """The student's gradient of the last step."""
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+
+    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+        self.gradient = torch.cat([p.grad.flatten() for p in self.method.student.parameters()])
 
 
 @BY_NAME

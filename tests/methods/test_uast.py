@@ -24,6 +24,7 @@ from drift.tasks.examples import Batch, Unlabeled, Vectors
 from drift.tasks.words import UnlabeledWords
 from drift.training.machine import Alone
 from drift.training.pool import AllUnlabeled
+from tests.methods.pieces import cut
 from tests.runs.small import small_encoder, small_fit, small_table
 from tests.runs.small_tokens import small_sentences, small_word_encoder
 
@@ -261,12 +262,11 @@ def test_the_differentiable_gradient_is_autograds_through_an_explicit_average() 
 
 def test_micro_batches_merge_once() -> None:
     rows, gradients = torch.arange(12), []
-    for count in (1, 3):
+    for firsts in ((), (1, 4)):
         method = new_method(new_student(0.0), coupling="differentiable")
         method.start()
         method.refresh(pool_of(rows))
-        pieces = [Batch((X[k::count], Y[k::count]), ALL[rows[k::count]], None, rows[k::count]) for k in range(count)]
-        method.accumulate(pieces)
+        method.accumulate(cut(Batch((X, Y), ALL[rows], None, rows), *firsts))
         method.follow()
         gradients.append(torch.cat([p.grad.flatten() for p in method.student.parameters()]))
     assert torch.allclose(*gradients, atol=1e-6)

@@ -23,18 +23,22 @@ from drift.training.machine import Alone, Machine, leave
 from drift.training.trainer import Trainer
 from tests.training.runs import clouds, small_run, small_student, stopped_after
 
-# Batches that do not divide by two, but where they are cut into equal pieces.
+# Batches that divide neither by two processes nor by two pieces.
 PLAIN: dict[str, Any] = dict(optimizer="sgd", learning_rate=0.2, batch_size=9, unlabeled_batch_size=17)
-EVEN: dict[str, Any] = {**PLAIN, "batch_size": 8, "unlabeled_batch_size": 16}
 CASES: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
     "clipped": {**PLAIN, "clip": 0.05},
-    "even": EVEN,
-    "exact": {**EVEN, "accumulation": 2, "exact_accumulation": True},
+    "exact": {**PLAIN, "accumulation": 2, "exact_accumulation": True},
     # Micro-batches of two processes are not those of one, and class masses would differ.
-    "unbalanced": {**EVEN, "played": {"class_mass": False}},
-    "unbalanced-pieces": {**EVEN, "played": {"class_mass": False}, "accumulation": 2},
+    "unbalanced": {**PLAIN, "played": {"class_mass": False}},
+    "unbalanced-pieces": {**PLAIN, "played": {"class_mass": False}, "accumulation": 2},
     "self-training": {**PLAIN, "method": "self-training"},
+    "bond": {**PLAIN, "method": "bond"},
+    # Pairs are of other rows in two processes than in one.
+    "cosine": {**PLAIN, "method": "cosine", "played": {"contrastive_weight": 0.0}},
+    "mean-teacher": {**PLAIN, "method": "mean-teacher", "learning_rate": 0.02},
+    "uda": {**PLAIN, "method": "uda"},
+    "uda-annealed": {**PLAIN, "method": "uda", "played": {"annealing": "linear"}},
 }
 RESUMED: dict[str, Any] = dict(optimizer="adamw", schedule="cosine", warmup_steps=2, clip=1.0)
 STOPS = {"start": 5, "game": 13}  # steps after which a run is stopped, in either phase

@@ -51,11 +51,11 @@ def test_twenty_kills_do_not_change_a_bit(tmp_path: Path) -> None:
     assert (tmp_path / "run" / TRACE).read_bytes() == (tmp_path / "whole" / TRACE).read_bytes()
 
 
-def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
+def test_the_newest_are_kept(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, keep=2)
     for step in range(1, 7):
-        checkpoints.save(step, STATE, best=2)
-    assert names(tmp_path) == ["step-000000002", "step-000000005", "step-000000006"]
+        checkpoints.save(step, STATE)
+    assert names(tmp_path) == ["step-000000005", "step-000000006"]
 
 
 def test_what_all_share_and_what_is_a_processs_own_come_back_apart(tmp_path: Path) -> None:

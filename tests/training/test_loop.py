@@ -13,6 +13,7 @@ from drift.methods.self_training import Played
 from drift.models.mlp import mlp
 from drift.tasks.examples import Batch
 from drift.training.loop import Phase, Watch
+from tests.methods.pieces import cut
 
 GENERATOR = torch.Generator().manual_seed(0)
 X_L, Y_L = torch.randn(8, 4, generator=GENERATOR, dtype=torch.float64), torch.arange(8) % 3
@@ -30,11 +31,6 @@ def new_game(**settings) -> tuple[Game, torch.optim.Optimizer]:
 def steps_of(batches: list[Batch]) -> Iterator[list[Batch]]:
     """Each batch as the one piece of its step."""
     return cycle([batch] for batch in batches)
-
-
-def pieces(batch: Batch, count: int) -> list[Batch]:
-    x, y = batch.labeled
-    return [Batch((x[k::count], y[k::count]), batch.unlabeled[k::count]) for k in range(count)]
 
 
 def weights(module: nn.Module) -> Tensor:
@@ -107,22 +103,24 @@ def test_a_clipped_step_has_the_length_asked_for_both_terms_together() -> None:
 @pytest.mark.parametrize("initial", [True, False])
 def test_exact_pieces_are_the_whole_batch(initial: bool) -> None:
     results = []
-    for count in (1, 4):
+    for firsts in ((), (1, 3, 7)):
         game, optimizer = new_game()
-        batches = iter([pieces(batch, count) for batch in BATCHES])
-        Phase(Played(game), batches, optimizer, initial=initial, exact=count > 1).run(STEPS)
+        batches = iter([cut(batch, *firsts) for batch in BATCHES])
+        Phase(Played(game), batches, optimizer, initial=initial, exact=bool(firsts)).run(STEPS)
         results.append(weights(game.student))
     assert torch.allclose(*results, rtol=1e-10, atol=1e-12)
 
 
 def test_other_pieces_have_class_masses_of_their_own() -> None:
     game, optimizer = new_game()
-    Phase(Played(game), iter([pieces(batch, 2) for batch in BATCHES]), optimizer).run(STEPS)
+    Phase(Played(game), iter([cut(batch, 3) for batch in BATCHES]), optimizer).run(STEPS)
 
     other, by_hand = new_game()
     for batch in BATCHES:
-        for piece in pieces(batch, 2):
-            other.backward(other.loss(unlabeled=piece.unlabeled, labeled=piece.labeled) / 2)
+        for piece in cut(batch, 3):
+            share_l, share_u = len(piece.labeled[1]) / len(Y_L), len(piece.unlabeled) / len(batch.unlabeled)
+            loss = share_l * other.loss(labeled=piece.labeled) + share_u * other.loss(unlabeled=piece.unlabeled)
+            other.backward(loss)
         by_hand.step()
         by_hand.zero_grad()
         other.follow()

@@ -52,6 +52,22 @@ def test_the_optimiser_is_the_one_asked_for_with_its_numbers(name: str, kind: st
         assert group.get("momentum") == (0.7 if name == "sgd" else None)
 
 
+def test_what_a_module_names_is_not_decayed_inside_a_wrapper_either() -> None:
+    class Pair(nn.Module):
+        undecayed = ("second",)
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))
+
+    for student in (Pair(), nn.Sequential(Pair())):
+        groups = groups_of(student, weight_decay=0.2)
+        assert {parameter.numel(): group["weight_decay"] for group in groups for parameter in group["params"]} == {
+            2: 0.2,
+            3: 0.0,
+        }
+
+
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])
 def test_weights_are_decayed_and_biases_and_scales_are_not(name: str) -> None:
     class Block(nn.Module):

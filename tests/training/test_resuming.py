@@ -40,6 +40,8 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(tmp_path: Path, after: i
     stopped = small_run(tmp_path / "run", student=small_student(dropout=0.3), kind=stopped_after(after), **EXACT)
     with pytest.raises(Interrupted, match=rf"and saved; go on with drift fit --resume -o {tmp_path / 'run'}"):
         stopped.run()
+    with pytest.raises(ValueError, match="closed file"):  # it is, however a run ends
+        stopped.trace.write({})
     again = small_run(tmp_path / "run", student=small_student(dropout=0.3, seed=9), **EXACT)
     resumed = again.run(resume=True)
     assert same_bits(final_state(again), final_state(whole))

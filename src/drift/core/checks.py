@@ -5,6 +5,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from drift.errors import ConfigError, LabelError, ShapeError
@@ -65,7 +66,7 @@ def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
     if y.shape != log_q.shape[:-1]:
         raise ShapeError(f"labels have shape {tuple(y.shape)}, predictions {tuple(log_q.shape)}; give one label a row")
     classes = log_q.shape[-1]
-    low, high = (int(bound) for bound in y.aminmax())
+    low, high = torch.stack(y.aminmax()).tolist()  # one wait for a GPU, not two
     if low < 0 or high >= classes:
         seen = low if low < 0 else high
         raise LabelError(f"label {seen} is outside 0..{classes - 1}; fix it, or pass the row as unlabeled")

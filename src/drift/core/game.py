@@ -19,11 +19,12 @@ from drift.core.checks import (
 from drift.core.diagnostics import Diagnostics, mass_shares, terms
 from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
+from drift.core.losses import supervised_loss
 from drift.core.merging import Merger
-from drift.core.objective import Objective, Parts
+from drift.core.objective import Objective, Parts, Totals
 from drift.core.randomness import random_state, set_random_state
 from drift.core.strategy import Response, SoftStrategy, Strategy
-from drift.core.teacher import Follower, copy_of, undisturbed_buffers
+from drift.core.teacher import Follower, copy_of, in_evaluation, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
 
 Coupling = Literal["differentiable", "detached"]
@@ -154,19 +155,26 @@ class Game:
         """Whether the interaction term can be other than zero."""
         return self.coupling == "differentiable" and self.alpha < 1.0 and self.strategy.differentiable
 
-    def loss(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Tensor:
+    def loss(
+        self,
+        unlabeled: Inputs = None,
+        labeled: tuple[Inputs, Tensor] | None = None,
+        *,
+        totals: Totals | None = None,
+    ) -> Tensor:
         """The student's loss L on one batch (Eq. 3; Eq. 9 without `labeled`), a scalar; its parts are in `last`.
 
-        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`.
+        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`. totals: rows of the whole step, of
+        which this is a micro-batch: their losses then sum to a mean over all of its rows, however many each has.
         """
         self._merger.begin()
-        return self._score(self._forward(unlabeled, labeled))
+        return self._score(self._forward(unlabeled, labeled), totals)
 
     def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
         """L_sup alone (Eq. 1), a scalar: for finding θinit, before there is a teacher to speak of."""
         x, y = check_pair(labeled)
         log_q = self._log_f(self.student, x)
-        return self._objective.supervised(log_q, check_labels(y, log_q)).sum()
+        return self._objective.mean(supervised_loss(log_q, check_labels(y, log_q))).sum()
 
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
@@ -212,8 +220,9 @@ class Game:
         self._last_inputs = inputs
         return log_p
 
-    def _score(self, played: Forward) -> Tensor:
-        loss, self.last, self._everywhere = self._objective(played)
+    def _score(self, played: Forward, totals: Totals | None = None) -> Tensor:
+        pseudo = totals and totals.unlabeled + (totals.labeled if self.pseudo_label == "all" else 0)
+        loss, self.last, self._everywhere = self._objective(played, totals and totals.labeled, pseudo)
         self._owed |= played.log_p is not None and played.log_p.requires_grad
         return loss
 
@@ -283,13 +292,8 @@ class Game:
         """Class probabilities `(N, C)` in evaluation mode, by the student unless asked otherwise."""
         check_choice("by", by, Player)
         module = self.student if by == "student" else self.teacher
-        modes = [(each, each.training) for each in module.modules()]
-        module.eval()
-        try:
+        with in_evaluation(module):
             return self._log_f(module, inputs).exp()
-        finally:
-            for each, training in modes:
-                each.training = training
 
     def diagnostics(self) -> Diagnostics:
         """How the game stands, measured now: call it after `backward`, before gradients are clipped or cleared.
@@ -306,11 +310,14 @@ class Game:
             )
         if self.probe is None:
             self.probe = self._last_inputs[-1]
-        with torch.no_grad(), undisturbed_buffers(self.teacher):
+        with torch.no_grad(), in_evaluation(self.teacher):  # looking draws no random numbers, and sees no noise
             labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
         before, self._probe_labels = self._probe_labels, labels
+        flips = None
+        if before is not None and before.shape == labels.shape:
+            flips = int((before.to(labels.device) != labels).sum())
         leader_norm, interaction_norm, angle = terms(
-            self._merger.parameters, self._merger.interaction, 1.0 - self.alpha
+            self._merger.parameters, self._merger.interaction, self._merger.scale
         )
         return Diagnostics(
             leader_norm=leader_norm,
@@ -318,7 +325,7 @@ class Game:
             angle=angle,
             mean_omega=float(omega.mean()),
             class_mass=mass_shares(log_p, getattr(self.strategy, "tau", 1.0)),
-            flips=None if before is None or before.shape != labels.shape else int((before != labels).sum()),
+            flips=flips,
             probe_size=labels.numel(),
         )
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from drift.core.softmax import log_softmax
+from drift.errors import ShapeError
 
 
 def log_class_mass(z: Tensor) -> Tensor:
@@ -41,18 +42,20 @@ def log_soft_labels(
     z = log_p / tau
     if class_mass:
         log_f = log_class_mass(z)
-        z = z - (log_f if spared is None else _among_the_others(log_f, spared))
+        z = z - (log_f if spared is None else among_the_others(log_f, spared))
         if log_prior is not None:
             z = z + log_prior
     return log_softmax(z)
 
 
-def _among_the_others(log_f: Tensor, spared: int) -> Tensor:
+def among_the_others(log_f: Tensor, spared: int) -> Tensor:
     """Class masses in units of the mean of the others, and 1 for the spared class, `(..., 1, C)`.
 
     Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): the spared class keeps its share of the batch.
     """
     C = log_f.shape[-1]
+    if not 0 <= spared < C:
+        raise ShapeError(f"spared={spared} is not one of the {C} classes of the logits")
     others = torch.arange(C, device=log_f.device) != spared
     log_mean = torch.logsumexp(log_f[..., others], dim=-1, keepdim=True) - math.log(C - 1)
     return torch.where(others, log_f - log_mean, 0.0)

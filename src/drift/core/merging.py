@@ -7,7 +7,7 @@ from drift.core.teacher import Follower, Gradients, add_interaction
 class Merger:
     """Adds (1 - α) ∂L/∂θT to the student's gradient (Eq. 4), and keeps the term while it is in there.
 
-    interaction: ∂L/∂θT of what was merged, as the student's gradients hold it now.
+    interaction: ∂L/∂θT of what was merged, as the student's gradients hold it now; scale: how much of it they hold.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -17,6 +17,7 @@ class Merger:
 
     def forget(self) -> None:
         self.interaction: Gradients = {}
+        self.scale = 0.0
         self._merged = False  # whether the student's gradients are the whole gradient of the last loss
         self._stamp: tuple[int | None, ...] | None = None  # of those gradients as the last backward left them
 
@@ -32,7 +33,7 @@ class Merger:
         add_interaction(interaction, scale)
         for parameter, earlier in self.interaction.items():  # of micro-batches merged one by one
             interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
-        self.interaction, self._merged = interaction, True
+        self.interaction, self.scale, self._merged = interaction, scale, True
 
     def note(self) -> None:
         """Remember the student's gradients as they are, to know when somebody has touched them."""

@@ -101,8 +101,6 @@ class SoftStrategy(Strategy):
             warnings.warn(
                 "a batch of one with class mass has uniform labels and teaches nothing; use more rows", stacklevel=2
             )
-        if self.spared is not None and not 0 <= self.spared < log_p.shape[-1]:
-            raise ShapeError(f"spared={self.spared} is not one of the {log_p.shape[-1]} classes of the logits")
         log_y = log_soft_labels(
             log_p, self.tau, class_mass=self.class_mass, log_prior=self._log_prior(log_p), spared=self.spared
         )

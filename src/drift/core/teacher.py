@@ -5,6 +5,7 @@ ordinary backward through the teacher, scaled. `Follower` pairs the two modules'
 """
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
@@ -21,7 +22,10 @@ Gradients = dict[nn.Parameter, Tensor]
 
 
 def copy_of(student: nn.Module) -> nn.Module:
-    """A teacher with the student's weights and no storage in common. A compiled student gives a compiled teacher."""
+    """A teacher with the student's weights and no storage in common. A compiled student gives a compiled teacher.
+
+    Parts that draw random numbers from streams of their own have `rekey`, which gives the teacher's others.
+    """
     try:
         teacher = copy.deepcopy(student)
     except Exception as error:
@@ -29,6 +33,9 @@ def copy_of(student: nn.Module) -> nn.Module:
             f"the student ({type(student).__name__}) cannot be copied: {error}; pass teacher=, a second module like it"
         ) from error
     teacher.zero_grad(set_to_none=True)
+    for part in teacher.modules():
+        if callable(rekey := getattr(part, "rekey", None)):
+            rekey()
     return teacher
 
 
@@ -48,11 +55,18 @@ class Follower:
         if not any(s.requires_grad for s, _ in self._params.values()):
             raise ConfigError(f"the student ({type(student).__name__}) has no trainable parameter; unfreeze some")
         for name, (s, t) in {**self._params, **self._buffers()}.items():
-            if s.shape != t.shape:
+            if (s.shape, s.dtype) != (t.shape, t.dtype):
                 raise ConfigError(
-                    f"the teacher's {name} has shape {tuple(t.shape)}, the student's {tuple(s.shape)};"
-                    " give a teacher of the same architecture"
+                    f"the teacher's {name} is {t.dtype} {tuple(t.shape)}, the student's {s.dtype} {tuple(s.shape)};"
+                    " give a teacher of the same architecture and precision"
                 )
+        if any(s.requires_grad and s.dtype in (torch.bfloat16, torch.float16) for s, _ in self._params.values()):
+            warnings.warn(
+                "the student's parameters have half precision, in which a teacher that moves by little does not move at"
+                " all; keep them in float32, and compute under torch.autocast",
+                stacklevel=4,
+            )
+        self._note_frozen()
         self.take_gradients()  # what the teacher's own training left behind is no part of the game
 
     def _buffers(self) -> dict[str, tuple[Tensor, Tensor]]:
@@ -72,7 +86,7 @@ class Follower:
     @torch.no_grad()
     def follow(self, alpha: float) -> None:
         """Move the follower: θT <- α θT + (1 - α) θS, in place."""
-        pairs = self._params.values()
+        pairs = [(s, t) for s, t in self._params.values() if s.requires_grad or self._equal.get(s) != s._version]
         # lerp, not two products: equal tensors stay equal to the bit, and α = 0 and α = 1 are exact.
         torch._foreach_lerp_([t for _, t in pairs], [s for s, _ in pairs], 1.0 - alpha)
         for student, teacher in self._buffers().values() if self._has_buffers else ():
@@ -87,6 +101,12 @@ class Follower:
         """Start over from the student: θT <- θS."""
         for student, teacher in (*self._params.values(), *self._buffers().values()):
             teacher.copy_(student)
+        self._note_frozen()
+
+    def _note_frozen(self) -> None:
+        """Which frozen parameters are equal, and in which version: averaging them would change nothing."""
+        frozen = [pair for pair in self._params.values() if not pair[0].requires_grad]
+        self._equal = {student: student._version for student, teacher in frozen if torch.equal(student, teacher)}
 
     def take_gradients(self) -> Gradients:
         """Remove ∂L/∂θT from the teacher and hand it over."""
@@ -114,7 +134,20 @@ class Follower:
                 )
         for name, (_, teacher) in own.items():
             teacher.copy_(state[name])
+        self._note_frozen()
         self.take_gradients()
+
+
+@contextmanager
+def in_evaluation(module: nn.Module) -> Iterator[None]:
+    """In the block the module is in evaluation mode; then every part is in its own again."""
+    modes = [(each, each.training) for each in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for each, training in modes:
+            each.training = training
 
 
 @contextmanager

@@ -20,17 +20,15 @@ forgets the old direction in some ten steps. Its memory of how long gradients we
 shorter, steps are longer meanwhile, by Adam's own bound up to 7.3 times the learning rate.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from drift.core import Game
-from drift.core.labels import log_class_mass
+from drift.core.labels import among_the_others, log_class_mass
 from drift.core.losses import student_loss
 from drift.core.softmax import log_softmax
 from drift.core.strategy import Response, Strategy
@@ -72,9 +70,7 @@ class SureStrategy(Strategy):
     def respond(self, log_p: Tensor) -> Selected:
         log_f = log_class_mass(log_p)  # (..., 1, C)
         if self.spared is not None:
-            others = torch.arange(log_f.shape[-1], device=log_f.device) != self.spared
-            mean = log_f[..., others].logsumexp(-1, keepdim=True) - math.log(log_f.shape[-1] - 1)
-            log_f = torch.where(others, log_f - mean, 0.0)
+            log_f = among_the_others(log_f, self.spared)
         log_y = log_softmax(2 * log_p - log_f)
         sure = log_y.exp().amax(-1)
         omega = (sure >= sure.amax(-1, keepdim=True).clamp(max=self.threshold)).to(log_p)

@@ -15,7 +15,7 @@ the start.
 Differs from paper: a batch without a row that confident has its most confident row; it would teach nothing.
 Differs from paper: a confident row is compared with one other of its batch, not with all, as in the authors' code; a
 batch of words would have millions of pairs. It is the row a third of the confident ones further on: batches are drawn
-at random, and for words it is in another sentence.
+at random, and for words it is in another sentence. Over several processes it is another row than in one.
 Differs from paper: over fixed vectors representations cannot move, and R_1 compares predicted probabilities instead.
 Differs from the authors' code, in which f_j = Σ p_j, H is divided by the logarithm of the batch size, losses are sums
 over the batch, and R_1 compares the teacher's representations, which teaches the student nothing.
@@ -29,7 +29,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drift.core import Game, Parts, Response, kl_divergence
+from drift.core import Game, Parts, Response, kl_divergence, supervised_loss
 from drift.core.checks import check_labels, check_pair
 from drift.core.forward import joined, log_probabilities
 from drift.core.randomness import random_state, set_random_state
@@ -75,7 +75,7 @@ class Cosine(Played):
         self._moves = representations_move(student)
 
     def loss(self, batch: Batch) -> Tensor:
-        return self._score(self._forward(batch), [batch])
+        return self._score(self._forward(batch), [batch], batch.labeled_total, batch.pieces)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
         """In two passes, see `drift.core.accumulation`: class masses, confidence and pairs are of the whole batch."""
@@ -116,20 +116,29 @@ class Cosine(Played):
             found["unlabeled"] = log_probabilities(self.student, batch.unlabeled, stacked=self.stacked)
         return found
 
-    def _score(self, found: dict[str, Tensor], batches: Sequence[Batch]) -> Tensor:
-        """The loss of these predictions, which are those of these micro-batches one after another."""
+    def _score(
+        self, found: dict[str, Tensor], batches: Sequence[Batch], labeled_total: int | None = None, pieces: int = 1
+    ) -> Tensor:
+        """The loss of these predictions, which are those of these micro-batches one after another.
+
+        Over processes each has the loss of all rows, as confident ones and pairs are those of all: gathering hands
+        every process's gradient back, and the average of these is the gradient.
+        """
         supervised = self_trained = None
         losses, self._regularizers = [], {}
         if "labeled" in found:
             y = torch.cat([check_pair(batch.labeled)[1] for batch in batches], dim=-1)
-            supervised = self._supervised(found["labeled"], check_labels(y, found["labeled"]))
+            supervised = self.mean(supervised_loss(found["labeled"], check_labels(y, found["labeled"])), labeled_total)
             losses.append(supervised)
         if "unlabeled" in found:
-            log_q, settings = found["unlabeled"], self.settings
-            response = self.game.respond(*(batch.unlabeled for batch in batches))
-            self_trained, contrastive, uniform = self.terms(response, log_q, found.get("vectors", log_q.exp()))
+            everywhere, settings = self.objective.everywhere, self.settings
+            log_q = everywhere(found["unlabeled"])
+            vectors = everywhere(found["vectors"]) if "vectors" in found else log_q.exp()
+            own = self.game.respond(*(batch.unlabeled for batch in batches))
+            response = Response(everywhere(own.log_y), everywhere(own.omega.unsqueeze(-1)).squeeze(-1))
+            self_trained, contrastive, uniform = self.terms(response, log_q, vectors)
             regularized = self_trained + settings.contrastive_weight * contrastive + settings.uniform_weight * uniform
-            losses.append(settings.unlabeled_weight * regularized)
+            losses.append(settings.unlabeled_weight * regularized / pieces)
             self._regularizers = {"contrastive": contrastive.detach(), "uniform": uniform.detach()}
         self.game.last = Parts(
             supervised=None if supervised is None else supervised.detach(),

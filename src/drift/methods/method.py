@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from drift.core.checks import check_labels, check_pair
 from drift.core.forward import Inputs, log_probabilities
+from drift.core.losses import supervised_loss
 from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
 from drift.methods.materials import Materials, Pool, Texts
@@ -48,7 +49,8 @@ class Method(ABC):
     ) -> None:
         """settings: of `settings_type`. stacked, alone: see `Game`."""
         self.student, self.stacked = student, stacked
-        self._supervised = Objective(SoftStrategy(), 0.0, stacked, alone).supervised
+        self.objective = Objective(SoftStrategy(), 0.0, stacked, alone)
+        self.mean = self.objective.mean
 
     @property
     def teacher(self) -> nn.Module | None:
@@ -64,11 +66,11 @@ class Method(ABC):
         if own := getattr(self.student, "own_loss", None):
             return torch.as_tensor(own(x, y).sum())
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
-        return self._supervised(log_q, check_labels(y, log_q)).sum()
+        return self.mean(supervised_loss(log_q, check_labels(y, log_q)), batch.labeled_total).sum()
 
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:
-        """The student's loss on one batch, a scalar."""
+        """The student's loss on one batch, a scalar; of a micro-batch its part of the step's, which is their sum."""
 
     def start(self, probe: Inputs = None) -> None:  # noqa: B027
         """θinit is found: everything else starts from the student as it is. probe: inputs to count changes on."""
@@ -92,11 +94,11 @@ class Method(ABC):
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
         """Loss and backward of micro-batches, equal to those of the whole batch; methods whose loss needs that say so.
 
-        By default a loss is a mean over rows, and micro-batches are of one size: the mean of their losses is exact.
+        By default a loss is a mean over rows, of which each micro-batch has its part: their sum is exact.
         """
         losses = []
         for number, batch in enumerate(batches, 1):
-            loss = self.loss(batch) / len(batches)
+            loss = self.loss(batch)
             self.backward(loss, backward=backward, merge=number == len(batches))
             losses.append(loss.detach())
         return torch.stack(losses).sum()

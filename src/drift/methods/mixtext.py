@@ -131,7 +131,7 @@ class MixText(Played):
             inputs.append(batch.unlabeled)
             order = torch.cat([order, len(order) + torch.arange(guess.shape[-2], device=order.device)])
         log_q = mixed(self.student, inputs, layer, share, order, stacked=self.stacked)
-        return self._score(target, log_q, labeled)
+        return self._score(target, log_q, labeled, batch)
 
     def guess(self, forms: Sequence[Inputs]) -> Tensor:
         """Labels of texts from their forms, the text itself first: `(..., N, C)`."""
@@ -148,23 +148,24 @@ class MixText(Played):
         layer = int(generator.choice(self.layers))
         return max(share, 1 - share), layer, torch.from_numpy(generator.permutation(rows))
 
-    def _score(self, target: Tensor, log_q: Tensor, labeled: int) -> Tensor:
+    def _score(self, target: Tensor, log_q: Tensor, labeled: int, batch: Batch) -> Tensor:
         """The loss of mixed rows, the first `labeled` of them, and after them the rows of the margin, not mixed."""
         settings, rows = self.settings, target.shape[-2]
         losses, parts = [], {}
         cross_entropy = -(target * log_q[..., :rows, :]).sum(-1)
         if labeled:
-            parts["supervised"] = cross_entropy[..., :labeled].mean(-1)
+            parts["supervised"] = self.mean(cross_entropy[..., :labeled], batch.labeled_total)
             losses.append(parts["supervised"])
         if labeled < rows:
             guessed = target[..., labeled:, :]
             # 0 log 0 = 0, with a finite gradient
             log_guessed = guessed.clamp(min=torch.finfo(guessed.dtype).tiny).log()
             divergence = (guessed * log_guessed).sum(-1) + cross_entropy[..., labeled:]
-            parts["self_trained"] = settings.unlabeled_weight * divergence.mean(-1)
+            total = batch.unlabeled_total and batch.unlabeled_total * (1 + len(batch.views))
+            parts["self_trained"] = settings.unlabeled_weight * self.mean(divergence, total)
             if settings.margin_weight:
                 norm = log_q[..., rows:, :].exp().square().sum(-1)
-                hinge = (settings.margin - norm).clamp(min=0).mean(-1)
+                hinge = self.mean((settings.margin - norm).clamp(min=0), batch.unlabeled_total)
                 parts["self_trained"] = parts["self_trained"] + settings.margin_weight * hinge
             losses.append(min(1.0, (self.game.steps + 1) / settings.ramp_steps) * parts["self_trained"])
         self.game.last = Parts(**{name: part.detach() for name, part in parts.items()})

@@ -58,7 +58,7 @@ class Played(Method):
         self.game.probe = probe
 
     def loss(self, batch: Batch) -> Tensor:
-        loss = self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled)
+        loss = self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled, totals=batch.totals)
         own = self._own_term()
         return loss if own is None else loss + own
 

@@ -129,9 +129,9 @@ class UAST(Played):
             losses = kl_divergence(self.game.respond(batch.unlabeled).log_y, log_q)
         else:
             losses = supervised_loss(log_q, labels)
-        means = (weights * losses).mean(-1)  # one a trial
-        self._last = means.detach().mean()
-        return means.sum()
+        weighed = weights * losses
+        self._last = weighed.detach().mean()
+        return self.mean(weighed, batch.unlabeled_total).sum()
 
     @torch.no_grad()
     def _looked_at(self, inputs: Inputs) -> Tensor:

@@ -133,8 +133,9 @@ class UDA(Played):
             self.game.strategy.loss(response, log_probabilities(self.student, view, stacked=self.stacked))
             for view in batch.views or (batch.unlabeled,)
         ]
-        consistency = torch.stack(losses).mean((0, -1))  # one a trial
-        parts, loss = Parts(self_trained=consistency.detach()), self.game.unlabeled_weight * consistency
+        consistency = torch.stack(losses).mean(0)  # over views
+        parts = Parts(self_trained=consistency.detach().mean(-1))
+        loss = self.game.unlabeled_weight * self.mean(consistency, batch.unlabeled_total)
         if batch.labeled is not None:
             supervised = self._annealed(batch)
             parts, loss = replace(parts, supervised=supervised.detach()), supervised + loss
@@ -146,10 +147,13 @@ class UDA(Played):
         x, y = check_pair(batch.labeled)
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
         losses = supervised_loss(log_q, check_labels(y, log_q))
+        if self.settings.annealing == "none":
+            return self.mean(losses, batch.labeled_total)
         progress = SCHEDULES[self.settings.annealing](min(1.0, self.game.steps / self.settings.annealing_steps))
         chance = 1 / log_q.shape[-1]
         counts = (-losses).exp() <= progress * (1 - chance) + chance
-        return (losses * counts).sum(-1) / counts.sum(-1).clamp(min=1)
+        counted = self.objective.everywhere(counts.unsqueeze(-1).to(losses)).sum((-2, -1)).clamp(min=1)
+        return self.mean(losses * counts, counted) / batch.pieces
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
         if self.settings.annealing != "none":

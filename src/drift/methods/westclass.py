@@ -124,13 +124,14 @@ class WestClass(Method):
         y = check_labels(y, log_q)
         spread = torch.full_like(log_q, self.background / log_q.shape[-1])
         smoothed = spread.scatter_add(-1, y.unsqueeze(-1), torch.full_like(log_q, 1 - self.background))
-        return kl_divergence(smoothed.log(), log_q).mean(-1).sum()
+        return self.mean(kl_divergence(smoothed.log(), log_q), batch.labeled_total).sum()
 
     def loss(self, batch: Batch) -> Tensor:
         losses = [] if batch.labeled is None else [self.initial_loss(batch)]
         if batch.unlabeled is not None:
             log_q = log_probabilities(self.student, batch.unlabeled, stacked=self.stacked)
-            losses.append(kl_divergence(self._targets_of(batch.unlabeled_rows, log_q), log_q).mean(-1).sum())
+            divergence = kl_divergence(self._targets_of(batch.unlabeled_rows, log_q), log_q)
+            losses.append(self.mean(divergence, batch.unlabeled_total).sum())
         return torch.stack(losses).sum()
 
     def _targets_of(self, rows: Tensor | None, log_q: Tensor) -> Tensor:

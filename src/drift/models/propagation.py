@@ -178,6 +178,10 @@ class Streams(nn.Module):
         self.keys = [int(np.random.SeedSequence(seed).generate_state(1)[0]) for seed in seeds]
         self.register_buffer("drawn", torch.zeros(len(seeds), dtype=torch.int64))
 
+    def rekey(self) -> None:
+        """Draw from other streams from now on: a teacher has noise of its own, and the student's count."""
+        self.keys = [int(np.random.SeedSequence((key, 1)).generate_state(1)[0]) for key in self.keys]
+
     def generators(self) -> list[torch.Generator]:
         """A fresh generator a trial."""
         counts = self.drawn.tolist()

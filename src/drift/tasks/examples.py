@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from drift.core.forward import Inputs
+from drift.core.objective import Totals
 
 
 class Examples(Protocol):
@@ -58,7 +59,11 @@ class Labeled:
     @property
     def size(self) -> int:
         """How many labels there are, a trial."""
-        return self.labels.shape[-1]
+        return self.things(torch.arange(self.rows.shape[-1]))
+
+    def things(self, places: Tensor) -> int:
+        """How many labels `pair` gives of these, a trial."""
+        return places.shape[-1]
 
     def pair(self, places: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and labels of some of these. places: where in `rows`, `(N,)` or `(trials, N)`."""
@@ -83,6 +88,11 @@ class Unlabeled:
         gold = None if self.gold is None else self.gold.gather(-1, places)
         return replace(self, rows=self.rows.gather(-1, places), gold=gold)
 
+    def things(self, places: Tensor) -> int:
+        """How many things are classified in these rows, a trial."""
+        counts = self.examples.counts
+        return places.shape[-1] if counts is None else int(counts[self.rows[places].numpy()].sum())
+
     def first_things(self, rows: int) -> Tensor:
         """Numbers, among all there are, of what is classified in the first of these rows."""
         return self.rows[..., :rows]
@@ -96,7 +106,8 @@ class Unlabeled:
 class Batch:
     """What one step, or one micro-batch of it, sees: inputs with class indices, inputs without, or both.
 
-    labeled_rows, unlabeled_rows: which examples these are. views: other forms of the unlabelled inputs.
+    labeled_rows, unlabeled_rows: which examples these are. views: other forms of the unlabelled inputs. totals: of the
+    step that this is a part of, if it is not the whole; pieces: how many of such parts this process has.
     """
 
     labeled: tuple[Inputs, Tensor] | None = None
@@ -104,13 +115,23 @@ class Batch:
     labeled_rows: Tensor | None = None
     unlabeled_rows: Tensor | None = None
     views: tuple[Inputs, ...] = ()
+    totals: Totals | None = None
+    pieces: int = 1
+
+    @property
+    def labeled_total(self) -> int | None:
+        return None if self.totals is None else self.totals.labeled
+
+    @property
+    def unlabeled_total(self) -> int | None:
+        return None if self.totals is None else self.totals.unlabeled
 
     def to(self, device: torch.device) -> "Batch":
         if device.type == "cpu":
             return self
         labeled = None if self.labeled is None else (moved(self.labeled[0], device), moved(self.labeled[1], device))
         unlabeled, views = moved(self.unlabeled, device), tuple(moved(view, device) for view in self.views)
-        return Batch(labeled, unlabeled, self.labeled_rows, self.unlabeled_rows, views)
+        return replace(self, labeled=labeled, unlabeled=unlabeled, views=views)
 
 
 def moved(inputs: Any, device: torch.device) -> Any:

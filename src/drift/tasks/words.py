@@ -21,9 +21,8 @@ class LabeledWords(Labeled):
 
     examples: Windows
 
-    @property
-    def size(self) -> int:
-        return int((self.labels[self.examples.words(self.rows)] >= 0).sum())
+    def things(self, places: Tensor) -> int:
+        return int((self.labels[self.examples.words(self.rows[places])] >= 0).sum())
 
     def pair(self, places: Tensor) -> tuple[Inputs, Tensor]:
         rows = self.rows[places]

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a crash at any moment: whole or not there, checked when read, the last and the best kept.
+"""Checkpoints that survive a crash at any moment: whole or not there, checked when read, the last ones kept.
 
 A checkpoint is a folder `step-000000100` with the tensors in safetensors and everything else in JSON, a checksum of
 both included. Nothing in it is pickled. What is each process's own (random states; all of a sharded model) is in a pair
@@ -38,7 +38,7 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one run.
 
-    folder: where they are; made when first needed. keep: how many of the newest to keep, beside the best.
+    folder: where they are; made when first needed. keep: how many of the newest to keep.
     fingerprint: what the run is (its resolved configuration, say); a checkpoint of another one is refused.
     """
 
@@ -46,8 +46,8 @@ class Checkpoints:
         self.folder, self.keep, self.fingerprint = folder, keep, fingerprint
         self.machine = machine or Alone()
 
-    def save(self, step: int, state: Any, own: Any = None, *, best: int | None = None) -> Path:
-        """Write the state after `step`; then drop what is neither among the newest nor the step called `best`.
+    def save(self, step: int, state: Any, own: Any = None) -> Path:
+        """Write the state after `step`; then drop what is not among the newest.
 
         state: the first process's is written. own: each process's is.
         """
@@ -59,8 +59,7 @@ class Checkpoints:
                     self._write(aside, "", step, state)
                     self._write_own(aside, step, own)
                 for folder in list(self._newest_first())[self.keep :]:
-                    if best is None or folder.name != f"step-{best:09d}":
-                        shutil.rmtree(folder)
+                    shutil.rmtree(folder)
             else:
                 self._write_own(Path(self.machine.gather(None)[0]), step, own)
             self.machine.gather(None)  # nobody goes on before it is there

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from drift.core.forward import Inputs
+from drift.core.objective import Totals
 from drift.data.batches import EndlessBatches
 from drift.errors import ConfigError
 from drift.tasks.examples import Batch, Labeled, Unlabeled
@@ -89,17 +90,26 @@ class Feed(Iterator[list[Batch]]):
                 )
 
     def __next__(self) -> list[Batch]:
-        pieces = zip(self._pieces(self.labeled), self._pieces(self.unlabeled), strict=True)
-        return [self._batch(labeled, unlabeled).to(self.device) for labeled, unlabeled in pieces]
+        (labeled, labels), (unlabeled, things) = map(self._drawn, (self.labeled, self.unlabeled))
+        totals = Totals(labels, things) if self.processes * self.micro_batches > 1 else None
+        pieces = zip(self._pieces(labeled), self._pieces(unlabeled), strict=True)
+        return [self._batch(*piece, totals).to(self.device) for piece in pieces]
 
-    def _pieces(self, stream: Stream | None) -> list[Tensor | None]:
-        """This process's share of the next batch of a stream, as places, cut into micro-batches."""
+    def _drawn(self, stream: Stream | None) -> tuple[Tensor | None, int]:
+        """The next batch of a stream, as places, and how many things are classified in it."""
         if stream is None:
+            return None, 0
+        places = stream.places()
+        return places, stream.part.things(places)
+
+    def _pieces(self, places: Tensor | None) -> list[Tensor | None]:
+        """This process's share of a batch, cut into micro-batches."""
+        if places is None:
             return [None] * self.micro_batches
-        own = stream.places()[..., self.process :: self.processes]
+        own = places[..., self.process :: self.processes]
         return [own[..., piece :: self.micro_batches] for piece in range(self.micro_batches)]
 
-    def _batch(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Batch:
+    def _batch(self, labeled: Tensor | None, unlabeled: Tensor | None, totals: Totals | None) -> Batch:
         pair = rows_l = inputs = rows_u = None
         views: tuple[Inputs, ...] = ()
         if self.labeled is not None and labeled is not None and isinstance(self.labeled.part, Labeled):
@@ -110,7 +120,7 @@ class Feed(Iterator[list[Batch]]):
             inputs = self.unlabeled.part.examples.inputs(rows_u)
             if isinstance(self.unlabeled.part, Unlabeled):
                 views = tuple(view.inputs(rows_u) for view in self.unlabeled.part.views)
-        return Batch(pair, inputs, rows_l, rows_u, views)
+        return Batch(pair, inputs, rows_l, rows_u, views, totals, self.micro_batches)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -77,14 +77,12 @@ class Phase:
         *earlier, last = batches
         for batch in earlier:
             with self.machine.not_yet_reduced(self._players()):
-                losses.append(self._backward(batch, share=1 / len(batches), merge=False))
-        losses.append(self._backward(last, share=1 / len(batches), merge=True))
+                losses.append(self._backward(batch, merge=False))
+        losses.append(self._backward(last, merge=True))
         return torch.stack(losses).sum() if earlier else losses[0]
 
-    def _backward(self, batch: Batch, *, share: float, merge: bool) -> Tensor:
+    def _backward(self, batch: Batch, *, merge: bool) -> Tensor:
         loss = self.method.initial_loss(batch) if self.initial else self.method.loss(batch)
-        if share != 1:
-            loss = loss * share
         if self.initial:
             self.machine.backward(loss)
         else:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -63,6 +63,13 @@ class Alone:
         """What every process has, in their order."""
         return [mine]
 
+    def state_dict(self) -> dict[str, Any]:
+        """What it takes to go on exactly, beside players and optimiser: the scale of losses in half precision."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what `state_dict` gave."""
+
     def begin_tracking(self) -> None:
         """Open the trackers."""
 
@@ -115,6 +122,8 @@ class Machine(Alone):
         return wrapped  # type: ignore[no-any-return]
 
     def wrap_optimizer(self, optimizer: Optimizer) -> Any:
+        # accelerate's clipping unscales the gradients of every optimiser it knows: of an earlier phase's, twice.
+        self.accelerator._optimizers.clear()
         return self.accelerator.prepare_optimizer(optimizer)
 
     def unwrap(self, module: nn.Module) -> nn.Module:
@@ -157,6 +166,13 @@ class Machine(Alone):
         everyone: list[Any] = [None] * self.processes
         dist.all_gather_object(everyone, mine)
         return everyone
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self.accelerator.scaler is None else dict(self.accelerator.scaler.state_dict())
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(dict(state))
 
     def begin_tracking(self) -> None:
         if self.trackers:

@@ -15,19 +15,21 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     """For the first phase or the second: each has an optimiser of its own, as θinit is where the game starts.
 
     Biases and the scales of normalisation are not decayed: a decayed bias cannot learn that classes are skewed. Nor is
-    what the student names in `undecayed`.
+    what a module names in `undecayed`.
     """
     rate, decay = settings.learning_rate, settings.weight_decay
     if initial:
         rate = rate if settings.initial_learning_rate is None else settings.initial_learning_rate
         decay = decay if settings.initial_weight_decay is None else settings.initial_weight_decay
-    norms = [module for module in student.modules() if "norm" in type(module).__name__.lower()]
-    scales = {parameter for module in norms for parameter in module.parameters(recurse=False)}
+    spared: set[nn.Parameter] = set()
+    for module in student.modules():  # all of them: the student itself may be inside a wrapper
+        if "norm" in type(module).__name__.lower():
+            spared.update(module.parameters(recurse=False))
+        spared.update(module.get_parameter(name) for name in getattr(module, "undecayed", ()))
     groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
     for name, parameter in student.named_parameters():
         if parameter.requires_grad:
-            spared = name.endswith("bias") or parameter in scales or name in getattr(student, "undecayed", ())
-            groups[spared]["params"].append(parameter)
+            groups[name.endswith("bias") or parameter in spared]["params"].append(parameter)
     groups = [group for group in groups if group["params"]]
     # fused: one kernel over all parameters; on CPUs too several times faster than a loop over them.
     if settings.optimizer == "sgd":

@@ -34,6 +34,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "first_classes": run.first_classes,
         "guard": run.guard.average,
         "trace": run.trace.mark(),
+        "machine": run.machine.state_dict(),
     }
     return (shared, {**own, **weights}) if run.machine.sharded else ({**shared, **weights}, own)
 
@@ -53,4 +54,5 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.start_scores, run.guard.average = shared["start_scores"], shared["guard"]
     run.first_classes = shared["first_classes"]
     run.trace.rewind(shared["trace"])
+    run.machine.load_state_dict(shared["machine"])
     set_random_state(own["random"])

@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,7 @@ class Trainer(Watch):
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
         self.quiet = quiet or self.machine.process != 0
         kind = METHODS[method]
+        self._check_parts(student)
         teacher = self.machine.wrap(copy_of(student)) if kind.has_teacher else None
         self.method: Method = kind(
             self.machine.wrap(student),
@@ -113,7 +115,7 @@ class Trainer(Watch):
         """Train to the end. Ctrl-C saves a checkpoint first and raises Interrupted, which says how to go on."""
         self.began = time.monotonic()
         self.machine.begin_tracking()
-        with seeded(self.settings.seed + self.machine.process), interruptible() as self.interrupt:
+        with closing(self), seeded(self.settings.seed + self.machine.process), interruptible() as self.interrupt:
             found = self.checkpoints.newest() if resume and self.checkpoints else None
             self.enter(found.state["at"] if found else 0)
             if found:
@@ -132,8 +134,6 @@ class Trainer(Watch):
                     break
                 self.enter(self.at + 1)
                 self._save()  # θinit is worth keeping
-        self.trace.close()
-        self.machine.end_tracking()
         return Outcome(
             steps=self.taken,
             seconds=self.seconds,
@@ -144,10 +144,24 @@ class Trainer(Watch):
             entries=self.trace.entries,
         )
 
+    def _check_parts(self, student: nn.Module) -> None:
+        """Refuse to cut up steps of a model that computes every row whichever are asked for, as those of graphs do."""
+        whole = any(hasattr(student, name) for name in ("one_call", "own_loss", "regularizer"))
+        if whole and (self.machine.processes > 1 or self.settings.accumulation > 1):
+            raise ConfigError(
+                f"{type(student).__name__} computes all rows at every call, so that parts of a step save nothing;"
+                " use one process and training.accumulation=1"
+            )
+
     @property
     def seconds(self) -> float:
         """Of training so far, in all stretches; not of steps that were lost and taken again."""
         return self.spent + time.monotonic() - self.began
+
+    def close(self) -> None:
+        """Close trace and trackers: however a run ends, what it wrote is whole."""
+        self.trace.close()
+        self.machine.end_tracking()
 
     # The two phases.
 

@@ -1,0 +1,24 @@
+"""A batch cut into micro-batches, as a run's feed cuts it."""
+
+from torch import Tensor
+
+from drift.core import Totals
+from drift.tasks.examples import Batch
+
+
+def cut(batch: Batch, *firsts: int) -> list[Batch]:
+    """Pieces that begin at row 0 and at these, of vectors; the last one has what is left."""
+    bounds = zip((0, *firsts), (*firsts, None), strict=True)
+    totals = Totals(*(0 if x is None else len(x) for x in (batch.labeled and batch.labeled[1], batch.unlabeled)))
+    return [_piece(batch, slice(*bound), totals, 1 + len(firsts)) for bound in bounds]
+
+
+def _piece(batch: Batch, rows: slice, totals: Totals, pieces: int) -> Batch:
+    def part(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x[rows]
+
+    labeled = None if batch.labeled is None else (batch.labeled[0][rows], batch.labeled[1][rows])
+    views = tuple(view[rows] for view in batch.views)
+    return Batch(
+        labeled, part(batch.unlabeled), part(batch.labeled_rows), part(batch.unlabeled_rows), views, totals, pieces
+    )
