@@ -1,7 +1,7 @@
 """Settings that are frozen, strict and explained where they are declared; every fault is told at once, on one line."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,19 +27,31 @@ class Settings(BaseModel):
 def _told(fault: Any, settings: type[BaseModel]) -> str:
     name = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "extra_forbidden":
-        return f"there is no {name!r}{nearest(str(fault['loc'][-1]), _known(settings, fault['loc'][:-1]))}"
+        return f"there is no {name!r}{_meant(settings, fault['loc'])}"
     said = str(fault["msg"]).removeprefix("Value error, ")
     said = said[:1].lower() + said[1:]
-    if isinstance(fault["input"], dict):  # a whole group, which says nothing on one line
+    if not name or (fault["type"] == "value_error" and isinstance(fault["input"], dict)):  # of a whole group
         return said
-    return f"{name}={fault['input']!r}: {said}" if name else said
+    return f"{name}={fault['input']!r}: {said}"
 
 
-def _known(settings: Any, path: tuple[Any, ...]) -> list[str]:
-    """The names there are where a fault was found."""
-    for part in path:
-        settings = settings.model_fields[part].annotation
-    return list(settings.model_fields)
+def _meant(settings: Any, path: tuple[Any, ...]) -> str:
+    """What an unknown name may have been meant for: one like it there, or of that name in another group."""
+    *groups, name = map(str, path)
+    everywhere = list(_names(settings))
+    if same := [known for known in everywhere if known.rpartition(".")[2] == name]:
+        return f"; did you mean {same[0]!r}?"
+    prefix = "".join(f"{group}." for group in groups)
+    here = [known for known in everywhere if known.rpartition(".")[0] == prefix[:-1]]
+    return nearest(prefix + name, here)
+
+
+def _names(settings: Any, prefix: str = "") -> Iterator[str]:
+    """The whole names of all settings, groups included."""
+    for name, field in settings.model_fields.items():
+        yield prefix + name
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _names(field.annotation, f"{prefix}{name}.")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -130,6 +130,7 @@ MISTAKES = {
     "no column of words": (["other.jsonl"], "other.jsonl has no column 'tokens'"),
     "empty": (["empty.jsonl"], "empty.jsonl is empty"),
     "empty columns": (["empty.conll"], "empty.conll has no tokens in it"),
+    "words in one string": (["joined.jsonl"], "column 'tokens' holds strings beside tags in 'labels'; give a list of"),
     "no tags": (["untagged.jsonl"], "untagged.jsonl: no word has a tag other than O"),
     "a type of dev alone": (
         ["train.jsonl", "--dev", "unseen.jsonl"],
@@ -155,6 +156,7 @@ MISTAKES = {
 
 def write_mistakes(folder: Path) -> None:
     write_rows(folder / "counts.jsonl", {"tokens": ["a"], "tags": ["O"]}, {"tokens": ["a", "b"], "tags": ["O"]})
+    write_rows(folder / "joined.jsonl", {"tokens": "Ann left", "labels": "B-PER O"})
     write_rows(folder / "scheme.jsonl", {"tokens": ["a", "b"], "tags": ["B-X", "Q-X"]})
     write_rows(folder / "numbers.jsonl", {"tokens": ["a", "b"], "tags": [0, 1]})
     write_rows(folder / "overlap.jsonl", {"text": "john lives", "spans": [[0, 4, "PER"], [2, 10, "LOC"]]})

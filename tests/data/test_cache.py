@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drift.data.cache import cache_file, cache_folder, content_key
+from drift.data.cache import cache_file, cache_folder, cache_place, content_key
 from drift.errors import FileError
 
 
@@ -36,9 +36,18 @@ def test_a_folder_that_cannot_be_made_is_one_line_with_one_thing_to_do(tmp_path:
     folder = tmp_path / "a-file" / "tokens"
     with pytest.raises(FileError) as caught, cache_file(folder / "x"):
         pass
-    assert str(caught.value).startswith(f"{folder} cannot be written to (")
-    assert str(caught.value).endswith("; set DRIFT_CACHE to a folder that can")
+    assert str(caught.value).startswith(f"{folder / 'x'} cannot be written (")
+    assert str(caught.value).endswith("; set DRIFT_CACHE to a folder that can be written to")
     assert "give another place" not in str(caught.value)
+
+
+def test_a_place_in_it_is_made_or_the_cache_is_to_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "here"))
+    assert cache_place("texts").is_dir()
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
+    with pytest.raises(FileError, match=r"texts cannot be made \(Not a directory\); set DRIFT_CACHE to a folder"):
+        cache_place("texts")
 
 
 def test_a_disk_that_takes_no_more_is_said_so(tmp_path: Path) -> None:
@@ -47,7 +56,7 @@ def test_a_disk_that_takes_no_more_is_said_so(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with (
-            pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"),
+            pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"),
             cache_file(tmp_path / "x") as aside,
         ):
             aside.write_bytes(bytes(5000))

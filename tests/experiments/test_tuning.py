@@ -288,6 +288,7 @@ def test_without_a_folder_nothing_is_written(graph: Path, tmp_path: Path, monkey
 def test_a_dry_run_is_the_plan_of_one_trial(graph: Path, tmp_path: Path) -> None:
     plan = drift.tune(graph, task="nodes", dry_run=True, out=tmp_path / "run", quiet=True)
     assert isinstance(plan, Plan)
+    assert "that is one of 20 trials" in plan.lines()[-1]
     assert not list(tmp_path.iterdir())
 
 

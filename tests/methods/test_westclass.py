@@ -224,6 +224,21 @@ def test_runs_with_every_kind_of_model(kind: str, encoder: str) -> None:
     assert any(note.startswith("words that stand for the classes") for note in run.notes)
 
 
+def test_words_of_each_class_are_enough_to_begin_with(encoder: str) -> None:
+    words = {"sport": ["team", "game"], "money": ["bank", "stock"]}
+    run = small_fit(
+        short_table(60).drop(columns="topic"),
+        encoder,
+        text="body",
+        method="westclass",
+        settings={"method": {**SMALL, "seed_words": words}},
+        test=short_table(10, seed=1),
+    )
+    assert run.classes == ["money", "sport"]
+    assert run.metrics["label_budget"]["total"] == 0
+    assert run.metrics["test"]["rows"] == 10
+
+
 def test_weak_labels_are_no_gold_ones(encoder: str) -> None:
     table = short_table(60).rename(columns={"topic": "guess"})
     run = small_fit(table, encoder, text="body", weak="guess", method="westclass", settings={"method": SMALL})

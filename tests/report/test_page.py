@@ -84,8 +84,9 @@ def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> No
     assert page.tags == harmless.tags  # no element came in through the text, none went
     names = [sorted(attributes) for _, attributes in page.elements]
     assert names == [sorted(attributes) for _, attributes in harmless.elements]  # nor an attribute
-    for tag in ("title", "h1", "h2", "p", "caption", "figcaption"):
+    for tag in ("title", "h1", "h2", "figcaption"):
         assert page.texts[tag] == [text], tag
+    assert page.texts["p"] == [text, text]  # a paragraph, and what a table shows
     assert page.texts["pre"] == [f"{text}\n"]
     assert page.texts["th"] == [text, "b", text, "x"]
     assert page.texts["td"] == [text, "y"]
@@ -98,7 +99,7 @@ def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> No
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_any_text_comes_back_as_it_went_in(tmp_path: Path, text: str) -> None:
     page = write(tmp_path, text)
-    assert page.texts["p"] == [text]
+    assert page.texts["p"] == [text, text]
     assert page.attributes("alt") == [text]
 
 
@@ -139,7 +140,15 @@ def test_a_table_without_a_caption_is_named_by_its_section(tmp_path: Path) -> No
     section = Section("Results", tables=[Table(["a"], [["1"]])])
     page = Reader(write_page(tmp_path / "page.html", "Title", [section]).read_text(encoding="utf-8"))
     assert page.attributes("aria-label") == ["On this page", "Results"]
-    assert "caption" not in page.tags
+    assert page.attributes("aria-labelledby") == []
+
+
+def test_a_column_is_of_texts_or_it_is_not(tmp_path: Path) -> None:
+    rows = [["short", "1"], ["a cell that goes on for more than forty characters", "2"]]
+    page = Reader(
+        write_page(tmp_path / "page.html", "Title", [Section("Results", tables=[Table(["a", "b"], rows)])]).read_text()
+    )
+    assert page.attributes("class").count("long") == 2
 
 
 def test_a_title_that_is_no_unicode_is_no_fault(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import yaml
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
 from drift.presets import PROFILES
-from drift.runs.config import RunConfig, TextConfig, merge, read_assignments, read_config, resolve
+from drift.runs.config import RunConfig, TextConfig, merge, nested, read_assignments, read_config, resolve
 
 KINDS = ("frozen", "finetuned", "textcnn")
 
@@ -83,7 +83,7 @@ def test_another_method_leaves_the_settings_of_the_first_behind() -> None:
         ({"method": {"name": "drfit"}}, "there is no method 'drfit'; did you mean 'drift'?"),
         ({"method": {"alhpa": 0.5}}, "there is no 'alhpa'; did you mean 'alpha'?"),
         ({"trainin": {"steps": 5}}, "there is no 'trainin'; did you mean 'training'?"),
-        ({"training": {"stps": 5}}, "there is no 'training.stps'; did you mean 'steps'?"),
+        ({"training": {"stps": 5}}, "there is no 'training.stps'; did you mean 'training.steps'?"),
         ({"training": {"steps": -1}}, "training.steps=-1"),
         ({"training": {"steps": "many"}}, "training.steps='many'"),
         ({"model": {"windows": []}}, "model.windows=[]"),
@@ -119,6 +119,13 @@ def test_unknown_presets_and_profiles(options: dict[str, str], message: str) -> 
     with pytest.raises(ConfigError) as error:
         resolved(**options)
     assert message in str(error.value)
+
+
+def test_whole_names_are_taken_beside_groups() -> None:
+    assert nested({"training.steps": 3, "training": {"seed": 1}, "method.seed_words": {"a.b": ["c"]}}) == {
+        "training": {"steps": 3, "seed": 1},
+        "method": {"seed_words": {"a.b": ["c"]}},
+    }
 
 
 def test_assignments_are_nested_and_read_as_yaml() -> None:

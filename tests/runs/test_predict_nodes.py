@@ -7,7 +7,7 @@ import pytest
 
 import drift
 from drift.data.tables import read_chunks
-from drift.errors import DataError
+from drift.errors import DataError, FileError
 from drift.runs.result import Run
 from tests.runs.small_graphs import CLASSES, FEATURES, small_graph, small_node_fit, write_npz, write_tables
 
@@ -90,3 +90,11 @@ def test_another_graph_is_answered_and_one_of_another_width_refused(run: Run, tm
     with pytest.raises(DataError, match="small has 5 features a node, the model was trained on 6"):
         drift.predict(run, wide, tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_what_is_read_is_not_written_over(from_tables: Path) -> None:
+    nodes = from_tables.parent / "nodes.csv"
+    before = nodes.read_bytes()
+    with pytest.raises(FileError, match=r"nodes.csv is what is read, and its other columns would be lost"):
+        drift.predict(from_tables, nodes, nodes)
+    assert nodes.read_bytes() == before

@@ -209,7 +209,7 @@ def test_rules_come_with_denominators(tmp_path: Path) -> None:
     found = page(tmp_path / "run", metrics("test", rules=rules, weak_labels=weak_labels))
     assert "25.0% of 200 texts have one" in " ".join(found.texts["p"])
     assert "Right: 75.0% of 40" in " ".join(found.texts["p"])
-    assert "Coverage, overlap and conflict are shares of 200 texts" in found.texts["caption"]
+    assert "Coverage, overlap and conflict are shares of 200 texts" in found.texts["p"]
     assert {"greeting", "50.0% of 2"} <= {*found.texts["th"], *found.texts["td"]}
 
 

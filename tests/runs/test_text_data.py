@@ -151,6 +151,11 @@ def test_a_written_blank_is_taken_for_a_class_and_told() -> None:
     assert any("'nan' is taken for a class" in note for note in data.notes)
 
 
+def test_classes_that_differ_by_case_alone_are_told() -> None:
+    notes = read({**small_table(9), "topic": ["Sport", "sport", "money"] * 3}).notes
+    assert "warning: 'Sport' and 'sport' are taken for two classes; write them alike if they are one" in notes
+
+
 def test_weak_labels_teach_and_gold_only_measures() -> None:
     table = with_noise(small_table(12))
     data = read(table, weak="crowd", label="topic")

@@ -22,12 +22,13 @@ def label_sentences(
     """Print how good the rules are; write words, right tags where there are some, and weak ones."""
     from drift.cli.show import show_table
     from drift.data.sentences import read_sentences
-    from drift.data.table_formats import format_of
+    from drift.data.table_formats import FORMATS
     from drift.data.table_writer import TableWriter
     from drift.errors import ConfigError
     from drift.weak import TokenRuleSet, label_tokens, token_table
 
-    if out is not None and format_of(out) not in ("json", "parquet"):
+    ends = (".parquet", *(end for end, form in FORMATS.items() if form == "json"))
+    if out is not None and not out.name.lower().removesuffix(".gz").endswith(ends):
         raise ConfigError(f"{out}: tags are lists, which only JSON lines and Parquet hold; name it .jsonl or .parquet")
     ruleset = TokenRuleSet.from_file(rules)
     sentences = read_sentences(source, tokens=tokens, label=gold, weak="", encoding=encoding)

@@ -11,7 +11,7 @@ from rich.table import Table
 NEXT = {
     "text": "predict RUN new.csv -o out.csv",
     "tokens": "predict RUN new.jsonl -o out.jsonl",
-    "nodes": "predict RUN GRAPH -o nodes.csv",
+    "nodes": "predict RUN GRAPH -o predicted.csv",
 }
 WIDE = 160  # columns of a table that goes into a file or a pipe
 

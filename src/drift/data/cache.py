@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from drift.data.files import whole_file
@@ -17,17 +17,24 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drift"
 
 
-@contextmanager
-def cache_file(path: Path) -> Iterator[Path]:
-    """Write a file of the cache as `whole_file` does; where that cannot be, the message says how to move the cache."""
+ADVICE = "set DRIFT_CACHE to a folder that can be written to"
+
+
+def cache_place(name: str) -> Path:
+    """A folder in the cache, made if it is not there."""
+    folder = cache_folder() / name
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)  # whole_file's own message would ask for another name
-        with whole_file(path) as aside:
-            yield aside
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(
-            f"{path.parent} cannot be written to ({error}); set DRIFT_CACHE to a folder that can"
-        ) from error
+        raise FileError(f"{folder} cannot be made ({error.strerror}); {ADVICE}") from error
+    if not os.access(folder, os.W_OK):
+        raise FileError(f"{folder} cannot be written to; {ADVICE}")
+    return folder
+
+
+def cache_file(path: Path) -> AbstractContextManager[Path]:
+    """Write a file of the cache as `whole_file` does; where that cannot be, the message says how to move the cache."""
+    return whole_file(path, advice=ADVICE)
 
 
 def content_key(texts: Iterable[str], *settings: object) -> str:

@@ -1,5 +1,6 @@
 """Files that are whole or not there: written aside, flushed to disk, then renamed."""
 
+import errno
 import os
 import shutil
 import uuid
@@ -8,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from drift.errors import FileError
+
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # a write fails without the name of its file
 
 
 @contextmanager
@@ -43,27 +46,34 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write to a temporary name in the block; the file takes the place of `path` when the block ends, and only then."""
+def whole_file(path: str | os.PathLike[str], *, advice: str = "give another place") -> Iterator[Path]:
+    """Write to a temporary name in the block; the file takes the place of `path` when the block ends, and only then.
+
+    advice: what to do where that cannot be, to end a message with.
+    """
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
-    _make_room(target)
+    _make_room(target, advice)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     try:
         yield aside
         _flush(aside)
         os.replace(aside, target)
         _flush(target.parent)
+    except OSError as error:
+        if error.errno not in FULL and (error.filename != str(aside) or error.errno == errno.ENOENT):
+            raise  # of something else that the block does, or does not
+        raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
     finally:
         aside.unlink(missing_ok=True)
 
 
-def _make_room(target: Path) -> None:
+def _make_room(target: Path, advice: str = "give another place") -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{target} cannot be written ({error.strerror}); give another place") from error
+        raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
 
 
 def _flush(path: Path) -> None:

@@ -13,6 +13,7 @@ from drift.errors import LabelError
 
 UNLABELED = -1
 WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # what a missing label becomes in an array of strings
+LIKELY_BLANKS = WRITTEN_BLANKS | {"N/A", "n/a", "NA", "null", "NULL", "?"}  # and what people write for one
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def _root(title: str, root: str | os.PathLike[str] | None) -> Path:
     if root is not None:
         return Path(root)
     if not (data := os.environ.get("DRIFT_DATA")):
-        raise FileError(f"{title}: DRIFT_DATA is not set; set it to the folder that holds planetoid/, or give root")
+        raise FileError(f"{title}: DRIFT_DATA is not set; set it to the folder that holds planetoid/")
     return Path(data) / "planetoid"
 
 

@@ -113,6 +113,11 @@ def table_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[Row]:
             names = list(chunk.columns)
             tokens = token_column(wanted.tokens, names, name)
             raw = isinstance(next((value for value in chunk.columns[tokens] if value is not None), None), str)
+            if raw and _first(SPANS, names) is None and (tags := _first(LABELS, names)) and wanted.label != "":
+                raise DataError(
+                    f"{name}: column {tokens!r} holds strings beside tags in {tags!r}; give a list of words a row, or"
+                    " spans of the text in 'spans'"
+                )
             chosen = _choose(wanted, names, name, (tokens,), *((SPANS, WEAK_SPANS) if raw else (LABELS, WEAK)))
         columns = (_values(source, chunk, column) for column in chosen)
         for row, (value, labels, weak) in enumerate(zip(*columns, strict=True), chunk.first):

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -22,6 +23,7 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".json-lines": "json"}
 # In characters: csv's own 131072 refuses long documents, and without one an unclosed quote would fill the memory.
 FIELD_LIMIT = 2**26
+KEYS_FROM = 1000  # objects of a file of JSON lines that say which columns there are
 HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON escapes each half of a pair, or one half alone
 
 
@@ -188,20 +190,22 @@ def _without_nul(lines: io.TextIOWrapper, path: str) -> Iterator[str]:
 
 
 def _json_rows(lines: io.TextIOWrapper, path: str) -> Iterator[list[Any]]:
-    """The keys of the first object, then the rows: a missing key is None, a new one an error, blank lines no rows."""
-    names: list[str] = []
-    for number, line in enumerate(lines, 1):
-        if line.isspace():
-            continue
-        where = f"{path}:{number}"
-        row = _json_object(line.strip(), where)
-        if not names:
-            names = checked_names(list(row), where)
-            known = set(names)
-            yield names
-        elif new := row.keys() - known:
+    """The keys of the first objects, then the rows: a missing key is None, a later one a fault, blank lines no rows."""
+    objects = (
+        (f"{path}:{number}", _json_object(line.strip(), f"{path}:{number}"))
+        for number, line in enumerate(lines, 1)
+        if not line.isspace()
+    )
+    first = deque(islice(objects, KEYS_FROM))
+    if not first:
+        return
+    names = checked_names(list(dict.fromkeys(name for _, row in first for name in row)), first[0][0])
+    known = set(names)
+    yield names
+    for where, row in chain((first.popleft() for _ in range(len(first))), objects):
+        if new := row.keys() - known:
             raise DataError(
-                f"{where}: key {min(new)!r} is not in the first row; write it there too, null if it has none"
+                f"{where}: key {min(new)!r} is in none of the first {KEYS_FROM:,} rows; write it in one, null if empty"
             )
         yield [row.get(name) for name in names]
 

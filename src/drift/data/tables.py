@@ -76,7 +76,7 @@ def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
         return _dataset_batches(source, size, datasets.ClassLabel)
     raise ConfigError(
         f"{source_name(source)} is not a table; give the path of a file, a pandas DataFrame,"
-        " or one split of a Hugging Face dataset"
+        " or one split of a Hugging Face dataset (a list of texts goes to the predict of a run: run.predict(texts))"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from drift.data.cache import cache_folder, content_key
+from drift.data.cache import cache_place, content_key
 from drift.data.files import whole_file
 from drift.data.packages import needed_for
 from drift.errors import DataError
@@ -26,7 +26,7 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
     with needed_for("texts"):
         import datasets
 
-    folder = folder or cache_folder() / "texts"
+    folder = folder or cache_place("texts")
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".", dir=folder) as aside:
         file = Path(aside) / "texts.arrow"

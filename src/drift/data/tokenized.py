@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.data.cache import cache_folder, content_key
-from drift.data.files import whole_file
+from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.texts import CHUNK, checked
 from drift.errors import ConfigError, DataError
 
@@ -99,7 +98,7 @@ def tokenize(
     rows = checked(chain.from_iterable(_chunks(texts)))
     file = cache_folder() / "tokens" / f"{content_key(rows, _key(tokenizer), max_length)}.arrow"
     if not file.exists():
-        with whole_file(file) as aside, (progress or silent)("Tokenizing", math.ceil(len(texts) / CHUNK)) as tick:
+        with cache_file(file) as aside, (progress or silent)("Tokenizing", math.ceil(len(texts) / CHUNK)) as tick:
             _write(aside, _chunks(texts), tokenizer, max_length, tick)
     return TokenizedTexts(file, pad_token_id=pad)
 

@@ -210,7 +210,7 @@ def _differences(rows: Sequence[Row]) -> list[str]:
     for row, own in zip(rows[1:], others, strict=True):
         differ = differing(first, own)
         told = [f"{name} is {own.get(name)!r}, there {first.get(name)!r}" for name in differ[:MOST_TOLD]]
-        more = f", and {len(differ) - MOST_TOLD} settings more" if len(differ) > MOST_TOLD else ""
+        more = f", and {len(differ) - MOST_TOLD} more" if len(differ) > MOST_TOLD else ""
         notes += [f"{row.name} differs from {rows[0].name}: {', '.join(told)}{more}"] if differ else []
     return notes
 

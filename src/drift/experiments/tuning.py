@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from drift.methods import METHODS
 from drift.runs.fit import FOUND, Fitting, fit, tell_search
 from drift.runs.result import Run
 from drift.runs.task import Prepared
-from drift.training.plan import Plan
+from drift.training.plan import Plan, spoken
 from drift.training.progress import Tick, progress
 from drift.training.run_folder import CONFIG, DATA, RunFolder
 from drift.training.threads import threads
@@ -39,7 +40,7 @@ def tune(
     train, options: those of `drift.fit`. trials: how many settings to try, the given ones first; 20 if left out. jobs:
     how many at once; by default one after the other, on a cluster as many as it takes. cluster: the address of a Dask
     scheduler, or "ray"; its workers must see the same data. resume: go on with the search in the folder, with as many
-    trials and as many at once as it was begun with. dry_run: give back the plan of one trial.
+    trials and as many at once as it was begun with. dry_run: give back the plan of one trial, and a note of how many.
     """
     if trials is not None and trials < 1:
         raise ConfigError(f"trials is {trials}; try at least 1")
@@ -78,6 +79,12 @@ class Tuning(Fitting):
         super().__init__(*arguments, **options)
         self.asked, self.jobs, self.cluster, self.space = trials, jobs, cluster, search_space(self.config)
         self.wanted = trials or TRIALS
+
+    def plan(self) -> Plan:
+        found = super().plan()
+        whole = spoken((self.wanted + 1) * found.seconds)
+        note = f"that is one of {self.wanted} trials, some of which end early; with the run after them at most {whole}"
+        return replace(found, notes=[*found.notes, note])
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
         with needed_for("a search of settings", "pip install 'drift-ssl[tune]'"):

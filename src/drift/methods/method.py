@@ -1,7 +1,7 @@
 """What a method is to the loop: a loss for the student, and what else moves when the student has moved."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -74,6 +74,11 @@ class Method(ABC):
 
     def start(self, probe: Inputs = None) -> None:  # noqa: B027
         """θinit is found: everything else starts from the student as it is. probe: inputs to count changes on."""
+
+    @classmethod
+    def named_classes(cls, settings: Any) -> Collection[str]:
+        """Classes that the settings themselves describe, so that no row has to be labelled."""
+        return ()
 
     @classmethod
     def prepare_texts(cls, settings: Any, texts: Texts) -> Materials:

@@ -20,7 +20,7 @@ Trials that have the same words for each class share their pseudo-documents, so 
 trials with labelled rows of their own have words and pseudo-documents of their own, as no trial may see others' labels.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -82,6 +82,10 @@ class WestClass(Method):
         super().__init__(student, settings, stacked=stacked, alone=alone)
         self.background, self.refresh_every = settings.background, settings.update_every
         self.log_targets: Tensor | None = None  # (..., rows, C), by row number
+
+    @classmethod
+    def named_classes(cls, settings: WestClassSettings) -> Collection[str]:
+        return settings.seed_words if isinstance(settings.seed_words, dict) else ()
 
     @classmethod
     def prepare_texts(cls, settings: WestClassSettings, texts: Texts) -> Materials:

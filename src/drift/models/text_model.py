@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from drift.data.texts import checked
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
 from drift.models.dropout import Dropout
@@ -112,9 +113,8 @@ def _check_texts(texts: Any) -> None:
         raise DataError("one string was given, of which each character would be a text; give a list of texts")
     if hasattr(texts, "columns"):
         raise DataError("a table was given; give a list of texts, or use drift.predict(run, table)")
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise DataError(f"text {place + 1} is {text!r}, not a string; give a list of texts")
+    for _ in checked(texts):
+        pass
 
 
 def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequential:

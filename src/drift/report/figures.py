@@ -126,27 +126,27 @@ def training_curves(entries: Sequence[Mapping[str, Any]], *, score: str = "accur
     one standard deviation over them.
     """
     start = max((entry["step"] for entry in entries if entry["phase"] == "start"), default=0)
+    panels = 1 + any("dev" in entry for entry in entries)
     with style():
         figure = Figure(figsize=(8, 3), layout="constrained")
-        axes = figure.subplots(1, 2)
+        axes = figure.subplots(1, panels, squeeze=False)[0]
         for phase, first, colour in (("start", 0, CLASS_COLOURS[1]), ("game", start, CLASS_COLOURS[0])):
             here = [entry for entry in entries if entry["phase"] == phase]
             losses = [(first + entry["step"], entry["loss"]) for entry in here if "loss" in entry]
             scores = [(first + entry["step"], 100 * entry["dev"][score]) for entry in here if "dev" in entry]
-            for axis, points in zip(axes, (losses, scores), strict=True):
+            for axis, points in zip(axes, (losses, scores), strict=False):
                 if points:
                     axis.plot(*zip(*points, strict=True), "o-", color=colour, label=phase, markersize=3)
             looks = [(first + entry["step"], entry["dev_by_seed"][score]) for entry in here if "dev_by_seed" in entry]
-            band(axes[1], looks, colour)
+            band(axes[-1], looks, colour)
         axes[0].set(xlabel="step", ylabel="loss", title="Loss: each phase has its own")
-        spread = " ± standard deviation" if axes[1].collections else ""
-        axes[1].set(xlabel="step", ylabel=f"{name} (%)", title=f"Dev, mean{spread} over seeds")
-        _log_if_positive(axes[0])
+        if panels > 1:
+            spread = " ± standard deviation" if axes[1].collections else ""
+            axes[1].set(xlabel="step", ylabel=f"{name} (%)", title=f"Dev, mean{spread} over seeds")
+        _log_if_wide(axes[0])
         for axis in axes:
             if axis.lines:
                 axis.legend()
-            else:
-                axis.text(0.5, 0.5, "not measured", ha="center", transform=axis.transAxes)
         return figure
 
 
@@ -189,7 +189,7 @@ def game_curves(entries: Sequence[Mapping[str, Any]]) -> Figure:
                     *zip(*points, strict=True), f"{MARKERS[place]}{dash}", color=colour, label=label, markersize=3
                 )
         if interacts:
-            _log_if_positive(norms)
+            _log_if_wide(norms)
             norms.set(title="Norm of each part of the gradient")
             norms.legend()
             angle.set(title="Angle between them (degrees)", ylim=(0, 180), yticks=range(0, 181, 45))
@@ -222,7 +222,7 @@ def reliability(bins: Mapping[str, Sequence[Mapping[str, float]]]) -> Figure:
             left.plot(confidence, accuracy, label=name, markersize=4, **look)
             right.plot(confidence, [each["rows"] for each in found], label=name, markersize=4, **look)
         left.set(xlabel="confidence (%)", ylabel="right (%)", xlim=(0, 102), ylim=(0, 102), aspect="equal")
-        left.legend(loc="upper left")
+        left.legend(loc="best")
         right.set(xlabel="confidence (%)", ylabel="rows", xlim=(0, 102))
         right.set_ylim(bottom=0)
         return figure
@@ -252,9 +252,10 @@ def confusion(counts: np.ndarray, classes: Sequence[str], *, down: str = "true",
         return figure
 
 
-def _log_if_positive(axis: Axes) -> None:
+def _log_if_wide(axis: Axes) -> None:
+    """A logarithmic scale where values are positive and a decade apart; within one its ticks are hard to read."""
     values = [value for line in axis.lines for value in np.asarray(line.get_ydata())]
-    if values and min(values) > 0:
+    if values and min(values) > 0 and max(values) >= 10 * min(values):
         axis.set_yscale("log")
 
 

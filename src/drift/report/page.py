@@ -15,6 +15,7 @@ import drift
 from drift.data.files import whole_file
 
 COLORS = 6  # of marks, in page.html
+LONG = 40  # characters of a cell that may not stay on one line
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+
+    def is_long(self, column: int) -> bool:
+        """Whether it holds texts, which may break over lines."""
+        return any(len(row[column]) > LONG for row in self.rows)
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
     if not isinstance(found, dict):
         raise ConfigError(f"{path} holds {type(found).__name__}, not settings by name")
-    return found
+    return nested(found)
 
 
 def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
@@ -278,7 +278,15 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         if isinstance(content, str):
             with suppress(ValueError):  # YAML takes 1e-5 for a string
                 content = float(content)
-        for part in reversed(path.strip().split(".")):
+        found = merge(found, nested({path.strip(): content}))
+    return found
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by group, of which some may have their whole names, such as "training.steps"."""
+    found: dict[str, Any] = {}
+    for path, content in settings.items():
+        for part in reversed(str(path).split(".")):
             content = {part: content}
         found = merge(found, content)
     return found

@@ -13,7 +13,7 @@ import torch
 from drift.data.tables import source_name
 from drift.errors import ConfigError
 from drift.methods import METHODS
-from drift.runs.config import CONFIGS, RunConfig, known_task, merge, read_config, resolve
+from drift.runs.config import CONFIGS, RunConfig, known_task, merge, nested, read_config, resolve
 from drift.runs.node_models import node_kind
 from drift.runs.node_task import NodeTask
 from drift.runs.predict import load
@@ -74,9 +74,10 @@ def fit(
     a file with rules that give some. labels_per_class: forget all labels but so many of each class. model: an encoder
     by name or folder, "default" or "textcnn"; "gcn" or "grand" of a graph. finetune: train the whole encoder; by
     default only on a machine with a GPU. seeds: how many to train at once, heads on a fixed encoder or models of a
-    graph. preset, profile, config, settings: where other settings come from, the later over the earlier. out: the run's
-    folder; nothing is written without one. resume: go on with the run in that folder. dry_run: only time a few steps,
-    and give back the plan. fitting: what makes a run of all this, if not `Fitting`.
+    graph. preset, profile, config, settings: where other settings come from, the later over the earlier; by group or by
+    whole name, {"training": {"steps": 300}} or {"training.steps": 300}. out: the run's folder; nothing is written
+    without one. resume: go on with the run in that folder. dry_run: only time a few steps, and give back the plan.
+    fitting: what makes a run of all this, if not `Fitting`.
     """
     if train is None and config is None:
         if out is None or not resume:
@@ -93,8 +94,8 @@ def fit(
         "training": _given({"seed": seed}),
         **_given({"task": task, "seeds": seeds}),
     }
-    below = read_config(config) if isinstance(config, (str, Path)) else dict(config or {})
-    layers = [below, options, dict(settings or {})]
+    below = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
+    layers = [below, options, nested(settings or {})]
     said = merge(merge(below, options), layers[-1])
     name = known_task(said.get("task", "text"))
     if own := _own_model(name, said):
@@ -105,10 +106,7 @@ def fit(
         raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
     fields = type(CONFIGS[name].model_fields["data"].default).model_fields
     if unfit := [option for option in options["data"] if option not in fields]:
-        hint = "name the column of words with --tokens" if (unfit[0], name) == ("text", "tokens") else ""
-        raise ConfigError(
-            f"{unfit[0]} is not for --task {name}; {hint or 'its data settings are ' + ', '.join(fields)}"
-        )
+        raise ConfigError(f"{unfit[0]} is not for --task {name}; {_hint(unfit[0], name)}")
     is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
     resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
     if not resolved.data.train:
@@ -230,6 +228,17 @@ def _own_model(task: str, said: Mapping[str, Any]) -> str | None:
     if given not in (None, method.model):
         raise ConfigError(f"{method.name} trains {method.model}, not {given}; leave --model out or use another method")
     return method.model
+
+
+def _hint(option: str, task: str) -> str:
+    """What to do about a setting of data that is for another task."""
+    if (option, task) == ("text", "tokens"):
+        return "name the column of words with --tokens"
+    return " or ".join(
+        f"say --task {other}"
+        for other, config in CONFIGS.items()
+        if option in type(config.model_fields["data"].default).model_fields
+    )
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

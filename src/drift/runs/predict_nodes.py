@@ -1,5 +1,6 @@
 """Use a trained model of nodes: what it says of every node of a graph."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from drift.data.columns import LABEL_NAMES
 from drift.data.graphs import Graph
 from drift.data.table_writer import TableWriter
 from drift.data.tables import column_names
+from drift.errors import FileError
 from drift.runs.config import NodeDataSettings
 from drift.runs.node_data import open_graph
 from drift.runs.result import Run
@@ -28,6 +30,9 @@ def predict_nodes(
     `label` where it is known, `predicted`, `confidence` and a `p_CLASS` for each class. Nodes whose confidence is below
     `abstain_below` get no class.
     """
+    for read in (source, edges):
+        if out is not None and isinstance(read, (str, Path)) and os.path.realpath(read) == os.path.realpath(out):
+            raise FileError(f"{out} is what is read, and its other columns would be lost; give another name")
     graph = _read(run, source, edges)
     probabilities = run.predict_proba(graph).astype(float)
     codes, confidence = probabilities.argmax(-1), probabilities.max(-1)

@@ -135,7 +135,7 @@ class _Page:
         picture = self.draw(
             figures.training_curves(entries, score=self.chosen, name=self.name),
             "curves",
-            f"Loss and dev score by step.{alt}",
+            f"Loss{' and dev score' if ends else ''} by step.{alt}",
         )
         return [Section("Learning curves", [told], pictures=[picture])]
 
@@ -248,8 +248,11 @@ class _Page:
                 f"The true class of {found['known']:,} of these is known: {found['right_before']:,} were right at the"
                 f" start, {found['right_after']:,} are at the end. Nothing was chosen by this."
             )
-        headings = [self.metrics["unit"].removesuffix("s"), "at the start", "at the end", "true class"]
-        rows = [[each["text"], each["before"], each["after"], each["label"] or ""] for each in found["examples"]]
+        headings = [self.metrics["unit"].removesuffix("s"), "at the start", "at the end"]
+        rows = [[each["text"], each["before"], each["after"]] for each in found["examples"]]
+        if any(each["label"] for each in found["examples"]):
+            headings.append("true class")
+            rows = [[*row, each["label"] or ""] for row, each in zip(rows, found["examples"], strict=True)]
         return [Section("Pseudo-labels that changed", told, [Table(headings, rows)])]
 
     def mistakes(self) -> list[Section]:

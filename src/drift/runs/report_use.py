@@ -42,7 +42,7 @@ USES: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "nodes": (
-        ["predict RUN GRAPH -o nodes.csv"],
+        ["predict RUN GRAPH -o predicted.csv"],
         ["drift.predict(run, graph)  # the class of every node: of a named graph, a file, or a PyG Data"],
     ),
 }

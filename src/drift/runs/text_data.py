@@ -1,6 +1,6 @@
 """From a user's tables to what a run learns from: classes, labelled and unlabelled rows, dev and test."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drift.data.columns import find_column
-from drift.data.labels import UNLABELED, WRITTEN_BLANKS
+from drift.data.labels import LIKELY_BLANKS, UNLABELED
 from drift.data.splits import sample_per_class, some_rows
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import Columns, TextTable, choose_columns, read_texts
@@ -60,11 +60,16 @@ class TextData:
 
 
 def read_text_data(
-    settings: TextDataSettings, sources: dict[str, Any], *, seed: int, others: Sequence[str] = ()
+    settings: TextDataSettings,
+    sources: dict[str, Any],
+    *,
+    seed: int,
+    others: Sequence[str] = (),
+    named: Collection[str] = (),
 ) -> TextData:
     """Read all tables. sources: what train, unlabeled, dev and test are, paths or objects.
 
-    others: further columns of texts to read, of train and unlabeled.
+    others: further columns of texts to read, of train and unlabeled. named: classes that need no labelled row.
     """
     train_source = sources["train"]
     is_weak = settings.is_weak
@@ -86,12 +91,13 @@ def read_text_data(
     weak, summary = train.weak, None
     if settings.rules is not None:
         weak, summary = _by_rules(train, train_source, columns, settings)
-    classes = _classes(train, weak if is_weak else train.labels, is_weak)
+    classes = _classes(train, weak if is_weak else train.labels, is_weak, named)
     notes += _too_many(classes, weak if is_weak else train.labels)
     notes += [
         f"warning: {blank!r} is taken for a class; leave the cell empty if it means that there is no label"
-        for blank in sorted(WRITTEN_BLANKS.intersection(classes))
+        for blank in sorted(LIKELY_BLANKS.intersection(classes))
     ]
+    notes += _alike(classes)
     if is_weak:  # gold labels are there to measure with, and a class that no weak label names cannot be learned
         gold = _codes([label if label in classes else None for label in train.labels], classes, train.name)
         weak_codes = _codes(weak, classes, train.name)
@@ -110,7 +116,9 @@ def read_text_data(
     dev = _labeled(tables.get("dev"), classes, settings.dev_rows, seed)
     test = _labeled(tables.get("test"), classes, settings.test_rows, seed)
     notes += _overlaps(texts, {"dev": dev, "test": test})
-    _check_enough(classes, gold if weak_codes is None else weak_codes, None if is_weak else settings.labels_per_class)
+    if not named:
+        codes = gold if weak_codes is None else weak_codes
+        _check_enough(classes, codes, None if is_weak else settings.labels_per_class)
     further = {name: _column(name, sources, settings.encoding, kept) for name in others}
     return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary, further)
 
@@ -167,8 +175,8 @@ def _by_rules(
     return found.labels, found.summary
 
 
-def _classes(train: TextTable, labels: list[str | None], is_weak: bool) -> list[str]:
-    classes = sorted({label for label in labels if label is not None})
+def _classes(train: TextTable, labels: list[str | None], is_weak: bool, named: Collection[str]) -> list[str]:
+    classes = sorted({*named, *(label for label in labels if label is not None)})
     kind = "weak label" if is_weak else "label"
     if not classes:
         hint = "; name their column with --label, or give --weak COLUMN or --rules FILE"
@@ -177,6 +185,16 @@ def _classes(train: TextTable, labels: list[str | None], is_weak: bool) -> list[
     if len(classes) == 1:
         raise LabelError(f"{train.name}: every {kind} is {classes[0]!r}; a classifier needs at least two classes")
     return classes
+
+
+def _alike(classes: list[str]) -> list[str]:
+    """A warning for each class that another differs from by case alone."""
+    first: dict[str, str] = {}
+    return [
+        f"warning: {first[key]!r} and {name!r} are taken for two classes; write them alike if they are one"
+        for name in classes
+        if first.setdefault(key := name.casefold(), name) != name
+    ]
 
 
 def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarray:

@@ -36,6 +36,7 @@ class TextTask(Task):
             dict(sources),
             seed=self.config.training.seed,
             others=self.config.method.get("column", ()),
+            named=METHODS[self.config.method_name].named_classes(self.config.method_settings()),
         )
         self.config.check_prior(self.data.classes)
 
@@ -126,15 +127,18 @@ class TextTask(Task):
         """A warning where labels are skewed and class mass would balance them."""
         data, method = self.data, self.config.method
         codes = data.gold if data.weak is None else data.weak
+        balanced = method.get("class_mass") and method.get("prior") is None
+        if not balanced or self.config.data.labels_per_class is not None:
+            return []
         counts = np.bincount(codes[codes >= 0], minlength=len(data.classes))
         shares = counts / counts.sum()
-        balanced = method.get("class_mass") and method.get("prior") is None
-        if not balanced or self.config.data.labels_per_class is not None or shares.max() < 2 * shares.min():
+        if shares.max() < 2 * shares.min():
             return []
         told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
+        prior = ", ".join(f"{share:.2f}" for share in shares)
         return [
             f"warning: classes are skewed ({told}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
-            " skewed alike, set method.prior to these shares, or method.class_mass=false"
+            f" skewed alike, set method.prior=[{prior}], or method.class_mass=false"
         ]
 
 

@@ -35,7 +35,8 @@ class Moves(Protocol):
 class Phase:
     """One stretch of training: whose loss, on which batches, moved by which optimiser.
 
-    initial: the loss is the one that finds θinit; no teacher follows. batches: the micro-batches of every step.
+    initial: the loss is the one that finds θinit; no teacher follows. batches: the micro-batches of every step, whose
+    losses are summed: where there are several, each has the step's `totals`.
     exact: micro-batches have the class masses of the whole batch. clip: the longest gradient, both terms together.
     """
 

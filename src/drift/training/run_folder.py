@@ -106,7 +106,8 @@ class RunFolder:
         try:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise FileError(f"{self.path / name} cannot be read ({error}); is {self.path} a finished run?") from error
+            said = error.strerror if isinstance(error, OSError) else error
+            raise FileError(f"{self.path / name} cannot be read ({said}); is {self.path} a finished run?") from error
 
     def _check_there(self) -> None:
         if not self.path.is_dir():
@@ -127,7 +128,7 @@ def environment() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return {
-        "command": sys.argv,
+        "command": ["drift" if Path(sys.argv[0]).name == "__main__.py" else sys.argv[0], *sys.argv[1:]],
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": versions,

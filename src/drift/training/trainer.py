@@ -242,7 +242,7 @@ class Trainer(Watch):
         if fault := self.guard.fault(value):
             self._diverged(step, fault, batches)
         self.loss = value
-        if step % self.settings.trace_every == 0:
+        if step % self.settings.trace_every == 0 or step == self.lengths[self.at]:
             entry = {"phase": PHASES[self.at], "step": step, "loss": value, "lr": self.schedule.get_last_lr()[0]}
             diagnostics = {**self.method.diagnostics(), **self._pseudo_label_accuracy()} if self.at else {}
             self.trace.write({**entry, **diagnostics})

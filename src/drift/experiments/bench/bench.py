@@ -67,7 +67,7 @@ def bench(
         raise ConfigError(f"none of these methods is for these cells of {exhibit.name}; choose others")
     if dry_run:
         results = _results(folder, every)
-        return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results)])
+        return Bench(lines=[*plan_lines(every, results), *not_run(exhibit, every, results), *_absent(every)])
     failures = _failures(folder, every) if collect else _run(exhibit, every, folder, jobs, cluster, quiet=quiet)
     results = _results(folder, every)
     if not results and all(job.left_out for job in every):
@@ -123,6 +123,14 @@ def _run(
 def _results(folder: Path, jobs: Sequence[Job]) -> Results:
     found = {job: result_of(folder, job) for job in jobs}
     return {job: result for job, result in found.items() if result is not None}
+
+
+def _absent(jobs: Sequence[Job]) -> list[str]:
+    """A warning where there are no data to run it on."""
+    absent = sorted({str(folder) for job in jobs for folder in job.folders if not folder.exists()})
+    return (
+        [f"warning: {len(absent)} folders of data are not there, such as {absent[0]}; set DRIFT_DATA"] if absent else []
+    )
 
 
 def _failures(folder: Path, jobs: Sequence[Job]) -> list[Failure]:
