@@ -42,8 +42,8 @@ def _meant(settings: Any, path: tuple[Any, ...]) -> str:
     if same := [known for known in everywhere if known.rpartition(".")[2] == name]:
         return f"; did you mean {same[0]!r}?"
     prefix = "".join(f"{group}." for group in groups)
-    here = [known for known in everywhere if known.rpartition(".")[0] == prefix[:-1]]
-    return nearest(prefix + name, here)
+    here = [known.removeprefix(prefix) for known in everywhere if known.rpartition(".")[0] == prefix[:-1]]
+    return nearest(name, here, prefix)
 
 
 def _names(settings: Any, prefix: str = "") -> Iterator[str]:
@@ -54,8 +54,11 @@ def _names(settings: Any, prefix: str = "") -> Iterator[str]:
             yield from _names(field.annotation, f"{prefix}{name}.")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say after an unknown name: "; did you mean 'x'?", or all there are if none is near; any case is near."""
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """What to say after an unknown name: "; did you mean 'x'?", or all there are if none is near; any case is near.
+
+    prefix: what a near one is to be written with.
+    """
     lowered = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f"; did you mean {lowered[close[0]]!r}?" if close else f" (there are: {', '.join(known)})"
+    return f"; did you mean {prefix + lowered[close[0]]!r}?" if close else f" (there are: {', '.join(known)})"

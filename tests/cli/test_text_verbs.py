@@ -155,6 +155,7 @@ MISTAKES = {
     "setting without its group": (["train.csv", "--set", "steps=3"], "no 'steps'; did you mean 'training.steps'?"),
     "shares by name": (["train.csv", "--set", "method.prior={money: 0.5}"], "prior={'money': 0.5}: input should be"),
     "a forgotten task": (["train.csv", "--edges", "e.csv"], "edges is not for --task text; say --task nodes"),
+    "setting like no other": (["train.csv", "--set", "training.foo=3"], "there is no 'training.foo' (there are: seed,"),
     "setting of the method": (["train.csv", "--set", "method.alhpa=3"], "did you mean 'alpha'?"),
     "group": (["train.csv", "--set", "model=textcnn"], "is not a group of settings"),
     "preset": (["train.csv", "--preset", "agnew"], "did you mean 'agnews'?"),

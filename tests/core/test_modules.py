@@ -245,6 +245,23 @@ def test_frozen_parameters_may_be_of_a_type_that_has_no_average() -> None:
     assert torch.equal(game.teacher.codes, student.codes)
 
 
+@pytest.mark.parametrize("whose", ["student", "teacher"])
+def test_a_frozen_parameter_that_somebody_changes_is_averaged(whose: str) -> None:
+    game = Game(half_frozen(), alpha=0.5)
+    frozen = {"student": game.student[0].weight, "teacher": game.teacher[0].weight}
+    with torch.no_grad():
+        frozen[whose].add_(1.0)
+    expected = torch.lerp(frozen["teacher"], frozen["student"], 0.5)
+    game.follow()
+    assert torch.equal(frozen["teacher"], expected)
+
+
+def half_frozen() -> nn.Module:
+    student = net()
+    student[0].requires_grad_(False)
+    return student
+
+
 @pytest.mark.parametrize("frozen_first", [True, False])
 def test_freezing_and_unfreezing_in_mid_game(frozen_first: bool) -> None:
     student = net()

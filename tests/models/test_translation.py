@@ -108,7 +108,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(
 ) -> None:
     (tmp_path / "a-file").write_text("")
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
-    with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+    with pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"):
         back_translated(TEXTS, *models, seed=(0,))
 
 

@@ -140,13 +140,13 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # a disk that takes no more
     try:
-        with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+        with pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"):
             pretrained(*given, settings=quickest)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (tmp_path / "a-file").write_text("")
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
-    with pytest.raises(FileError, match=r"cannot be written to .*; set DRIFT_CACHE"):
+    with pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"):
         pretrained(*given, settings=quickest)
 
 

@@ -151,6 +151,12 @@ def test_a_written_blank_is_taken_for_a_class_and_told() -> None:
     assert any("'nan' is taken for a class" in note for note in data.notes)
 
 
+def test_a_number_written_in_two_ways_is_told() -> None:
+    train, test = ({**small_table(6), "topic": topics * 3} for topics in (["0.0", "1.0"], ["0", "1"]))
+    with pytest.raises(LabelError, match=r"label '0' is not among .*; if it is '0.0', write both alike"):
+        read(train, sources={"test": test})
+
+
 def test_classes_that_differ_by_case_alone_are_told() -> None:
     notes = read({**small_table(9), "topic": ["Sport", "sport", "money"] * 3}).notes
     assert "warning: 'Sport' and 'sport' are taken for two classes; write them alike if they are one" in notes

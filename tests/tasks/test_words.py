@@ -16,6 +16,7 @@ from drift.methods.supervised import Supervised, SupervisedSettings
 from drift.tasks.examples import Batch
 from drift.tasks.words import LabeledWords, UnlabeledWords, tagged
 from drift.training.evaluation import predict
+from drift.training.feeds import Feed
 from drift.training.machine import Alone
 
 # Special sub-words are 0 and 1, padding is 9; a word's first sub-word is 2 to 5, the others 6 to 8.
@@ -106,3 +107,24 @@ def test_chosen_rows_have_their_words_in_the_order_of_the_rows() -> None:
     part = LabeledWords(windows(), torch.tensor([2, 1]), torch.zeros(6, dtype=torch.long))
     found = predict(Supervised(student, SupervisedSettings()), part.examples, part.rows, Alone())
     torch.testing.assert_close(found, student.table[FIRSTS[[3, 4, 5, 2]]].softmax(-1))
+
+
+def test_a_step_knows_its_words_however_it_is_cut_up() -> None:
+    many = Windows([np.array([k % 9, 1, 2]) for k in range(12)], [np.arange(1 + k % 3) for k in range(12)],
+                   list(range(12)), padding=9)  # fmt: skip
+    tags = np.where(np.arange(int(many.counts.sum())) % 2, 1, -1)
+    parts = (tagged(many, tags), UnlabeledWords(many, torch.arange(12)))
+    feeds = [
+        Feed(*parts, batch_size=5, unlabeled_batch_size=7, seeds=(0,), process=process, processes=2, micro_batches=2)
+        for process in range(2)
+    ]
+    for _ in range(3):
+        pieces = [piece for feed in feeds for piece in next(feed)]
+        (totals,) = {piece.totals for piece in pieces}
+        assert totals.labeled == sum(len(piece.labeled[1]) for piece in pieces)
+        assert totals.unlabeled == sum(int(many.counts[piece.unlabeled_rows].sum()) for piece in pieces)
+        assert [piece.pieces for piece in pieces] == [2] * 4
+        elsewhere = pieces[0].to(torch.device("meta"))
+        assert (elsewhere.totals, elsewhere.pieces) == (totals, 2)
+    (whole,) = next(Feed(*parts, batch_size=5, unlabeled_batch_size=7, seeds=(0,)))
+    assert whole.totals is None

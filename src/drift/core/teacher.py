@@ -86,7 +86,11 @@ class Follower:
     @torch.no_grad()
     def follow(self, alpha: float) -> None:
         """Move the follower: θT <- α θT + (1 - α) θS, in place."""
-        pairs = [(s, t) for s, t in self._params.values() if s.requires_grad or self._equal.get(s) != s._version]
+        pairs = [
+            (s, t)
+            for s, t in self._params.values()
+            if s.requires_grad or self._equal.get(s) != (s._version, t._version)
+        ]
         # lerp, not two products: equal tensors stay equal to the bit, and α = 0 and α = 1 are exact.
         torch._foreach_lerp_([t for _, t in pairs], [s for s, _ in pairs], 1.0 - alpha)
         for student, teacher in self._buffers().values() if self._has_buffers else ():
@@ -104,9 +108,9 @@ class Follower:
         self._note_frozen()
 
     def _note_frozen(self) -> None:
-        """Which frozen parameters are equal, and in which version: averaging them would change nothing."""
-        frozen = [pair for pair in self._params.values() if not pair[0].requires_grad]
-        self._equal = {student: student._version for student, teacher in frozen if torch.equal(student, teacher)}
+        """Which frozen parameters are equal, and in which versions: averaging them would change nothing."""
+        frozen = [(s, t) for s, t in self._params.values() if not s.requires_grad]
+        self._equal = {s: (s._version, t._version) for s, t in frozen if torch.equal(s, t)}
 
     def take_gradients(self) -> Gradients:
         """Remove ∂L/∂θT from the teacher and hand it over."""

@@ -96,10 +96,7 @@ def label_of(value: Any) -> str | None:
         return None
     if isinstance(value, float) and value.is_integer():  # a column of whole numbers with blanks comes as floats
         value = int(value)
-    said = str(value).strip()
-    if said.endswith(".0") and said[:-2].removeprefix("-").isdecimal():  # and is written to CSV as such
-        said = said[:-2]
-    return sys.intern(said) or None  # interned: a million rows share a few strings
+    return sys.intern(str(value).strip()) or None  # interned: a million rows share a few strings
 
 
 def text_of(value: Any, name: str, row: int) -> str:

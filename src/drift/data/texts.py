@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from drift.data.cache import cache_place, content_key
+from drift.data.cache import ADVICE, cache_place, content_key
 from drift.data.files import whole_file
 from drift.data.packages import needed_for
 from drift.errors import DataError
@@ -32,7 +32,7 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
         file = Path(aside) / "texts.arrow"
         target = folder / f"{content_key(_written(texts, file))}.arrow"
         if not target.exists():
-            with whole_file(target) as place:
+            with whole_file(target, advice=ADVICE) as place:
                 os.replace(file, place)
     return datasets.Dataset.from_file(str(target))
 
@@ -58,7 +58,7 @@ def _written(texts: Iterable[str], file: Path) -> Iterator[str]:
 
     schema = pa.schema({"text": pa.large_string()})  # 64-bit offsets: a chunk may hold more than 2 GB
     rows = checked(texts)
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+    with file.open("wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         while chunk := list(islice(rows, CHUNK)):
             writer.write_batch(pa.RecordBatch.from_pydict({"text": chunk}, schema))
             yield from chunk

@@ -141,7 +141,7 @@ def _write(
     if max_length < least:
         raise ConfigError(f"max_length={max_length} is less than the {least} tokens of an empty text; raise it")
     schema = pa.schema({"input_ids": pa.list_(pa.int32()), "truncated": pa.bool_()})
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+    with file.open("wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         for chunk in chunks:
             encoded = tokenizer(chunk, truncation=True, max_length=max_length)
             columns = {"input_ids": encoded["input_ids"], "truncated": _cut(encoded, chunk, tokenizer, max_length)}

@@ -128,8 +128,8 @@ class Cosine(Played):
         losses, self._regularizers = [], {}
         if "labeled" in found:
             y = torch.cat([check_pair(batch.labeled)[1] for batch in batches], dim=-1)
-            supervised = self.mean(supervised_loss(found["labeled"], check_labels(y, found["labeled"])), labeled_total)
-            losses.append(supervised)
+            supervised = supervised_loss(found["labeled"], check_labels(y, found["labeled"]))
+            losses.append(self.mean(supervised, labeled_total))
         if "unlabeled" in found:
             everywhere, settings = self.objective.everywhere, self.settings
             log_q = everywhere(found["unlabeled"])
@@ -141,7 +141,7 @@ class Cosine(Played):
             losses.append(settings.unlabeled_weight * regularized / pieces)
             self._regularizers = {"contrastive": contrastive.detach(), "uniform": uniform.detach()}
         self.game.last = Parts(
-            supervised=None if supervised is None else supervised.detach(),
+            supervised=None if supervised is None else supervised.detach().mean(-1),
             self_trained=None if self_trained is None else self_trained.detach(),
         )
         return torch.stack(losses).sum()

@@ -154,21 +154,23 @@ class MixText(Played):
         losses, parts = [], {}
         cross_entropy = -(target * log_q[..., :rows, :]).sum(-1)
         if labeled:
-            parts["supervised"] = self.mean(cross_entropy[..., :labeled], batch.labeled_total)
-            losses.append(parts["supervised"])
+            parts["supervised"] = cross_entropy[..., :labeled].detach().mean(-1)
+            losses.append(self.mean(cross_entropy[..., :labeled], batch.labeled_total))
         if labeled < rows:
             guessed = target[..., labeled:, :]
             # 0 log 0 = 0, with a finite gradient
             log_guessed = guessed.clamp(min=torch.finfo(guessed.dtype).tiny).log()
             divergence = (guessed * log_guessed).sum(-1) + cross_entropy[..., labeled:]
             total = batch.unlabeled_total and batch.unlabeled_total * (1 + len(batch.views))
-            parts["self_trained"] = settings.unlabeled_weight * self.mean(divergence, total)
+            guessing = settings.unlabeled_weight * self.mean(divergence, total)
+            parts["self_trained"] = settings.unlabeled_weight * divergence.detach().mean(-1)
             if settings.margin_weight:
                 norm = log_q[..., rows:, :].exp().square().sum(-1)
-                hinge = self.mean((settings.margin - norm).clamp(min=0), batch.unlabeled_total)
-                parts["self_trained"] = parts["self_trained"] + settings.margin_weight * hinge
-            losses.append(min(1.0, (self.game.steps + 1) / settings.ramp_steps) * parts["self_trained"])
-        self.game.last = Parts(**{name: part.detach() for name, part in parts.items()})
+                hinge = (settings.margin - norm).clamp(min=0)
+                guessing = guessing + settings.margin_weight * self.mean(hinge, batch.unlabeled_total)
+                parts["self_trained"] = parts["self_trained"] + settings.margin_weight * hinge.detach().mean(-1)
+            losses.append(min(1.0, (self.game.steps + 1) / settings.ramp_steps) * guessing)
+        self.game.last = Parts(**parts)
         return torch.stack(losses).sum()
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:

@@ -138,7 +138,8 @@ class UDA(Played):
         loss = self.game.unlabeled_weight * self.mean(consistency, batch.unlabeled_total)
         if batch.labeled is not None:
             supervised = self._annealed(batch)
-            parts, loss = replace(parts, supervised=supervised.detach()), supervised + loss
+            told = supervised.detach() * batch.pieces  # a mean again, of pieces of one size
+            parts, loss = replace(parts, supervised=told), supervised + loss
         self.game.last = parts
         return loss.sum()
 

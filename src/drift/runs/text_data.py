@@ -54,7 +54,7 @@ class TextData:
     def labeled_rows(self, labels_per_class: int | None, seed: int) -> np.ndarray:
         """Rows that this seed learns from with gold labels, or the weakly labelled ones."""
         known = np.flatnonzero((self.gold if self.weak is None else self.weak) != UNLABELED)
-        if labels_per_class is None or self.weak is not None:
+        if labels_per_class is None or self.weak is not None or not len(known):
             return known
         return np.asarray(known[sample_per_class(self.gold[known], labels_per_class, seed=seed)])
 
@@ -116,9 +116,8 @@ def read_text_data(
     dev = _labeled(tables.get("dev"), classes, settings.dev_rows, seed)
     test = _labeled(tables.get("test"), classes, settings.test_rows, seed)
     notes += _overlaps(texts, {"dev": dev, "test": test})
-    if not named:
-        codes = gold if weak_codes is None else weak_codes
-        _check_enough(classes, codes, None if is_weak else settings.labels_per_class)
+    codes = gold if weak_codes is None else weak_codes
+    _check_enough(classes, codes, None if is_weak else settings.labels_per_class, named)
     further = {name: _column(name, sources, settings.encoding, kept) for name in others}
     return TextData(columns, classes, texts, gold, weak_codes, dev, test, notes, summary, further)
 
@@ -188,13 +187,18 @@ def _classes(train: TextTable, labels: list[str | None], is_weak: bool, named: C
 
 
 def _alike(classes: list[str]) -> list[str]:
-    """A warning for each class that another differs from by case alone."""
+    """A warning for each class that another is written nearly like."""
     first: dict[str, str] = {}
     return [
         f"warning: {first[key]!r} and {name!r} are taken for two classes; write them alike if they are one"
         for name in classes
-        if first.setdefault(key := name.casefold(), name) != name
+        if first.setdefault(key := _plainly(name), name) != name
     ]
+
+
+def _plainly(label: str) -> str:
+    """In one case, and as a whole number where it is one: spreadsheets write 1 as 1.0 where some cells are blank."""
+    return label.casefold().removesuffix(".0")
 
 
 def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarray:
@@ -204,18 +208,22 @@ def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarra
         if label is not None:
             code = places.get(label)
             if code is None:
+                meant = next((known for known in classes if _plainly(known) == _plainly(label)), None)
+                hint = "have some training rows or a rule say so, or take the row out"
                 raise LabelError(
                     f"{name}, row {row + 1}: label {label!r} is not among the training labels ({', '.join(classes)});"
-                    " have some training rows or a rule say so, or take the row out"
+                    f" {hint if meant is None else f'if it is {meant!r}, write both alike'}"
                 )
             codes[row] = code
     return codes
 
 
-def _check_enough(classes: list[str], codes: np.ndarray, labels_per_class: int | None) -> None:
-    """Whether the rows that are left have the labels that the run needs."""
+def _check_enough(classes: list[str], codes: np.ndarray, labels_per_class: int | None, named: Collection[str]) -> None:
+    """Whether the rows that are left have the labels that the run needs. named: classes that may do without any."""
     counts = np.bincount(codes[codes != UNLABELED], minlength=len(classes))
-    if np.count_nonzero(counts) < 2:
+    if named and not counts.any():
+        return
+    if np.count_nonzero(counts) < 2 and not named:
         raise LabelError(f"the {len(codes)} rows kept have labels of fewer than two classes; raise data.train_rows")
     for name, count in zip(classes, counts, strict=True):
         if labels_per_class is not None and count < labels_per_class:

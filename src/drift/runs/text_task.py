@@ -132,10 +132,10 @@ class TextTask(Task):
             return []
         counts = np.bincount(codes[codes >= 0], minlength=len(data.classes))
         shares = counts / counts.sum()
-        if shares.max() < 2 * shares.min():
+        if not counts.all() or shares.max() < 2 * shares.min():
             return []
         told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
-        prior = ", ".join(f"{share:.2f}" for share in shares)
+        prior = ", ".join(f"{share:.2g}" for share in shares)
         return [
             f"warning: classes are skewed ({told}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
             f" skewed alike, set method.prior=[{prior}], or method.class_mass=false"

@@ -90,17 +90,16 @@ class Feed(Iterator[list[Batch]]):
                 )
 
     def __next__(self) -> list[Batch]:
-        (labeled, labels), (unlabeled, things) = map(self._drawn, (self.labeled, self.unlabeled))
-        totals = Totals(labels, things) if self.processes * self.micro_batches > 1 else None
+        labeled, unlabeled = (None if stream is None else stream.places() for stream in (self.labeled, self.unlabeled))
+        totals = self._totals(labeled, unlabeled) if self.processes * self.micro_batches > 1 else None
         pieces = zip(self._pieces(labeled), self._pieces(unlabeled), strict=True)
         return [self._batch(*piece, totals).to(self.device) for piece in pieces]
 
-    def _drawn(self, stream: Stream | None) -> tuple[Tensor | None, int]:
-        """The next batch of a stream, as places, and how many things are classified in it."""
-        if stream is None:
-            return None, 0
-        places = stream.places()
-        return places, stream.part.things(places)
+    def _totals(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Totals:
+        """How many things are classified in the whole batch, which every process has drawn."""
+        labels = 0 if self.labeled is None or labeled is None else self.labeled.part.things(labeled)
+        things = 0 if self.unlabeled is None or unlabeled is None else self.unlabeled.part.things(unlabeled)
+        return Totals(labels, things)
 
     def _pieces(self, places: Tensor | None) -> list[Tensor | None]:
         """This process's share of a batch, cut into micro-batches."""

@@ -128,7 +128,7 @@ def environment() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return {
-        "command": ["drift" if Path(sys.argv[0]).name == "__main__.py" else sys.argv[0], *sys.argv[1:]],
+        "command": ["drift", *sys.argv[1:]] if Path(*sys.argv[:1]).parts[-2:] == ("drift", "__main__.py") else sys.argv,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": versions,
