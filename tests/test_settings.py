@@ -33,7 +33,7 @@ def test_what_is_left_out_has_its_default_and_what_is_given_is_taken() -> None:
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert told({"alhpa": 0.5}) == "run.yaml: there is no 'alhpa'; did you mean 'alpha'?"
-    assert told({"inner": {"taus": 1}}) == "run.yaml: there is no 'inner.taus'; did you mean 'tau'?"
+    assert told({"inner": {"taus": 1}}) == "run.yaml: there is no 'inner.taus'; did you mean 'inner.tau'?"
     assert told({"zzz": 1}) == "run.yaml: there is no 'zzz' (there are: alpha, steps, inner)"
 
 

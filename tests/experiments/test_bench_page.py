@@ -171,7 +171,7 @@ def test_hostile_text_stays_text(out: Path) -> None:
         assert any(text[1:] in told for told in page.texts["p"])  # notes, which begin with a capital
     assert HOSTILE[0] in page.texts["h1"][0]
     assert f"Scores: {HOSTILE[3]}" in page.texts["h2"]
-    assert any(HOSTILE[3] in caption for caption in page.texts["caption"])
+    assert any(HOSTILE[3] in caption for caption in page.texts["p"])
     assert HOSTILE[5] in page.texts["th"]
     assert HOSTILE[2] in page.texts["td"]
     assert HOSTILE[4] in page.texts["pre"][-1]

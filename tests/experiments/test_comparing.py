@@ -224,4 +224,4 @@ def test_what_differs_is_told(tmp_path: Path) -> None:
     assert not [note for note in notes if note.startswith(f"{same}: drift differs")]
     (told,) = [note for note in notes if note.startswith(f"{other}: uda differs from {first}: drift:")]
     assert "data.dev_rows is 9, there None" in told
-    assert told.endswith(", and 1 settings more")
+    assert told.endswith(", and 1 more")

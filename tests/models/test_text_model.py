@@ -134,9 +134,9 @@ def test_another_version_is_told(encoder: str, tmp_path: Path) -> None:
     [
         ("one text", "one string was given, .* give a list of texts"),
         (pyarrow.table({"body": ["a"]}), "a table was given; give a list of texts, or use drift.predict"),
-        (["a", None], "text 2 is None, not a string"),
-        ([float("nan")], "text 1 is nan, not a string"),
-        ([b"a"], "text 1 is b'a', not a string"),
+        (["a", None], r"row 1 \(counted from 0\): None is not a text"),
+        ([float("nan")], r"row 0 \(counted from 0\): nan is not a text"),
+        ([b"a"], r"row 0 \(counted from 0\): b'a' is not a text"),
     ],
 )
 def test_what_is_no_list_of_texts_is_one_line(encoder: str, given: object, message: str) -> None:

@@ -141,7 +141,7 @@ def test_features_below_0_are_left_as_they_are(neighbours: int | None) -> None:
     [
         ({"model": "grand", "settings": {"model": {"neighbours": 3, "recipe": RECIPE}}}, "model.neighbours is for gcn"),
         ({"settings": {"model": {"neighbours": 0}}}, "model.neighbours=0"),
-        ({"settings": {"model": {"neighbors": 3}}}, "did you mean 'neighbours'?"),
+        ({"settings": {"model": {"neighbors": 3}}}, "did you mean 'model.neighbours'?"),
     ],
 )
 def test_what_cannot_be_drawn(options: dict[str, Any], message: str) -> None:

@@ -279,7 +279,7 @@ def test_words_and_types_stay_text_on_the_page(fit: Fit, tmp_path: Path) -> None
     page = Page((tmp_path / "run/report.html").read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert page.tags.count("img") == page.tags.count("figure")  # pictures of ours alone
-    assert page.marks[:2] == [f"{evil} {kind}", "london LOC"]
+    assert page.marks[:2] == [f"{evil}\N{NO-BREAK SPACE}{kind}", "london\N{NO-BREAK SPACE}LOC"]
 
 
 @pytest.mark.parametrize(
