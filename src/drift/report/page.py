@@ -26,9 +26,10 @@ class Table:
     rows: Sequence[Sequence[str]]
     caption: str = ""
 
-    def is_long(self, column: int) -> bool:
-        """Whether it holds texts, which may break over lines."""
-        return any(len(row[column]) > LONG for row in self.rows)
+    @property
+    def of_texts(self) -> list[bool]:
+        """For each column whether it holds texts, which may break over lines."""
+        return [any(len(cell) > LONG for cell in column) for column in zip(*self.rows, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -132,13 +132,14 @@ class TextTask(Task):
             return []
         counts = np.bincount(codes[codes >= 0], minlength=len(data.classes))
         shares = counts / counts.sum()
-        if not counts.all() or shares.max() < 2 * shares.min():
+        if shares.max() < 2 * shares.min():
             return []
         told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
-        prior = ", ".join(f"{share:.2g}" for share in shares)
+        # A class without a label has no share to give.
+        prior = f"method.prior=[{', '.join(f'{share:.2g}' for share in shares)}], or " if counts.all() else ""
         return [
             f"warning: classes are skewed ({told}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
-            f" skewed alike, set method.prior=[{prior}], or method.class_mass=false"
+            f" skewed alike, set {prior}method.class_mass=false"
         ]
 
 

@@ -146,7 +146,7 @@ class Trainer(Watch):
 
     def _check_parts(self, student: nn.Module) -> None:
         """Refuse to cut up steps of a model that computes every row whichever are asked for, as those of graphs do."""
-        whole = any(hasattr(student, name) for name in ("one_call", "own_loss", "regularizer"))
+        whole = any(getattr(student, name, None) for name in ("one_call", "own_loss", "regularizer"))
         if whole and (self.machine.processes > 1 or self.settings.accumulation > 1):
             raise ConfigError(
                 f"{type(student).__name__} computes all rows at every call, so that parts of a step save nothing;"
