@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from drift.experiments.digits import OURS, SCIKIT_LEARN, TEST_ROWS, Scores, compare
-from drift.experiments.statistics import paired_t
+from drift.paper.demos.digits import OURS, SCIKIT_LEARN, TEST_ROWS, Scores, compare
+from drift.runs.comparing.statistics import paired_t
 from drift.tasks.scoring import mean_and_spread
 from drift.training.progress import progress
 

@@ -107,7 +107,7 @@ def drift_gcn(graph: Citations, trials: int) -> Epoch:
     """A step of DRIFT on all nodes; no evaluation."""
     model = GCN(graph.x, graph.edges, graph.classes, seeds=range(trials)).train()
     optimizer = make_optimizer(model, ADAM, initial=False)
-    game = Game(model, alpha=0.99, tau=0.25, stacked=True, one_call=True)
+    game = Game(model, alpha=0.99, tau=0.25, stacked=True, full_graph=True)
     labeled = graph.train, graph.y[graph.train].expand(trials, -1)
     unlabeled = graph.all[~torch.isin(graph.all, graph.train)]
 

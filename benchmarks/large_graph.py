@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from drift.data.examples import Labeled, Unlabeled
 from drift.data.neighbours import Neighbours, SampledNodes
 from drift.data.splits import sample_per_class
 from drift.methods.self_training import Drift, SelfTrainingSettings
 from drift.models.sampled_gcn import SampledGCN, layerwise
-from drift.tasks.examples import Labeled, Unlabeled
 from drift.training.feeds import Feed
 from drift.training.loop import Phase
 from drift.training.optimizers import make_optimizer

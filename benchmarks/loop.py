@@ -22,16 +22,16 @@ import numpy as np
 import torch
 
 from drift.core import Game
+from drift.data.examples import Labeled, Unlabeled
 from drift.data.tokenized import TokenizedTexts, tokenize
 from drift.methods.self_training import SelfTrainingSettings
 from drift.methods.supervised import SupervisedSettings
 from drift.models.encoders import load_classifier
-from drift.tasks.examples import Labeled, Unlabeled
 from drift.tasks.scoring import classification_scores
 from drift.training.data import TrainingData
+from drift.training.devices import SingleProcess
 from drift.training.evaluation import predict
 from drift.training.feeds import Feed
-from drift.training.machine import Alone
 from drift.training.settings import TrainingSettings
 from drift.training.threads import keep_freed_memory
 from drift.training.trainer import Trainer
@@ -141,7 +141,7 @@ def accuracy(seeds: int = 5, steps: int = 150) -> dict[str, Any]:
             data = TrainingData(Labeled(tokens, torch.arange(len(tokens)), labels))
             trainer = Trainer(module, data, settings, "supervised", SupervisedSettings(), classification_scores)
             trainer.run()
-            p = predict(trainer.method, test, torch.arange(len(test)), Alone())
+            p = predict(trainer.method, test, torch.arange(len(test)), SingleProcess())
             found[name].append(float((p.argmax(-1) == truth).double().mean()))
             print(name, seed, found[name][-1], flush=True)
     gaps = np.subtract(found["bucketed"], found["random"])

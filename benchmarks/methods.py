@@ -18,8 +18,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from drift.experiments.statistics import paired_t
 from drift.methods import METHODS
+from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
@@ -107,7 +107,7 @@ def seconds_of_steps(method: str) -> tuple[float, float]:
 
 def speed() -> None:
     """Ratios of a method's step to the start's, the median of interleaved tries."""
-    timed = [name for name, kind in METHODS.items() if kind.goes_on and name != "westclass"]
+    timed = [name for name, kind in METHODS.items() if kind.has_second_phase and name != "westclass"]
     ratios: dict[str, list[float]] = {name: [] for name in timed}
     for _ in range(TIMED):
         for name in timed:
@@ -115,7 +115,7 @@ def speed() -> None:
             ratios[name].append(step / start)
     SPEED.unlink(missing_ok=True)
     for name, found in ratios.items():
-        line = {"method": name, "arithmetic": METHODS[name].arithmetic, "measured": sorted(found)}
+        line = {"method": name, "arithmetic": METHODS[name].relative_cost, "measured": sorted(found)}
         add_line(SPEED, line)
         print(name, f"{line['arithmetic']:.2f}", f"{statistics.median(found):.2f}", flush=True)
 

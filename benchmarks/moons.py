@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from drift.experiments.moons import MoonsConfig, compare, run
-from drift.experiments.statistics import TTest, paired_t
+from drift.paper.demos.moons import MoonsConfig, compare, run
+from drift.runs.comparing.statistics import TTest, paired_t
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 ROWS, PAGE, SPEED = (RESULTS / name for name in ("two-moons.jsonl", "two-moons.md", "two-moons-speed.json"))

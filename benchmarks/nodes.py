@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from drift.data.graphs import read_graph
-from drift.experiments.bench.paper import paper_figure
-from drift.experiments.statistics import paired_t
+from drift.paper.bench.paper import paper_figure
+from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
@@ -40,7 +40,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {  # model, method and what e
     "DRIFT+GRAND, its own loss off": ("grand", "drift", {"method": {"own_loss": False}}),
 }
 ALPHAS, TAUS = (0.5, 0.9, 0.99), (0.25, 0.5, 0.8)
-METHODS = ("self-training", "drift")
+COMPARED_METHODS = ("self-training", "drift")
 TUNED = [(0.5, 1.0), (0.7, 1.0), (0.9, 1.0), (0.7, 3.0), (0.9, 3.0)]  # α, and the weight of the unlabelled term
 TUNED_PUBMED = [(0.9, 1.0)]  # a run takes minutes there; 3 was no better at 50 labels a class
 CELLS = [f"{graph}-{labels}" for graph in ("Cora", "CiteSeer", "PubMed") for labels in (10, 20, 50, 100)]
@@ -91,7 +91,7 @@ def start() -> None:
 
 def drawn() -> None:
     done = {(line["cell"], line["method"]) for line in read_lines(DRAWN)}
-    for cell, method in product(CELLS, ("supervised", *METHODS)):
+    for cell, method in product(CELLS, ("supervised", *COMPARED_METHODS)):
         if (cell, method) not in done:
             add(DRAWN, run(cell, "gcn", method, {}, drawn=True) | {"method": method})
 
@@ -107,7 +107,7 @@ def study() -> None:
 
 def tuned() -> None:
     done = {(line["cell"], line["method"], line["alpha"], line["weight"]) for line in read_lines(CHOSEN)}
-    for cell, method in product(CELLS, METHODS):
+    for cell, method in product(CELLS, COMPARED_METHODS):
         for alpha, weight in TUNED_PUBMED if cell.startswith("PubMed") else TUNED:
             if (cell, method, alpha, weight) not in done:
                 line = run(cell, "gcn", method, {"method": {"alpha": alpha, "tau": 0.25, "unlabeled_weight": weight}})
@@ -181,8 +181,8 @@ def write_table() -> None:
         "|---|---|---|---|---|---|---|---|",
     ]
     for cell in CELLS:
-        both = [line for method in METHODS if (line := chosen(cell, method)) is not None]
-        if len(both) == len(METHODS):
+        both = [line for method in COMPARED_METHODS if (line := chosen(cell, method)) is not None]
+        if len(both) == len(COMPARED_METHODS):
             shown = " | ".join(
                 f"{mean_and_spread(line['test'])} | {line['alpha']}, {line['weight']:g}" for line in both
             )

@@ -27,13 +27,13 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from threadpoolctl import threadpool_limits
 
 from drift.data.labels import UNLABELED
-from drift.experiments.statistics import paired_t
 from drift.models.embedding import embed
 from drift.models.encoders import encoder_path
+from drift.runs.comparing.statistics import paired_t
 from drift.runs.config import resolve
-from drift.runs.text_data import TextData, read_text_data
-from drift.runs.text_models import scaling
 from drift.tasks.scoring import mean_and_spread
+from drift.tasks.text.data import TextData, read_text_data
+from drift.tasks.text.students import scaling
 from recorded import RESULTS, add_line, read_lines
 
 LINES, TABLE, OUR_LINES = RESULTS / "rivals.jsonl", RESULTS / "rivals.md", RESULTS / "text.jsonl"
@@ -109,8 +109,8 @@ def run_scikit(data: TextData, missing: Missing) -> Iterator[dict[str, Any]]:
                 began = time.process_time()
                 with threadpool_limits(1):
                     fitted = [candidate.fit(x[seen], y[seen]) for candidate in candidates]
-                    on_dev = [each.score(x_dev, data.dev.codes) for each in fitted] if len(fitted) > 1 else [0]
-                    found = fitted[int(np.argmax(on_dev))].predict(x_test)
+                    trains_on_dev = [each.score(x_dev, data.dev.codes) for each in fitted] if len(fitted) > 1 else [0]
+                    found = fitted[int(np.argmax(trains_on_dev))].predict(x_test)
                 yield {
                     "tool": tool,
                     "labels": labels,

@@ -26,7 +26,7 @@ import numpy as np
 
 from drift.training.progress import progress
 from drift.weak import ABSTAIN, PythonRule, RuleSet, convert_published, label
-from drift.weak.casting import PIECE
+from drift.weak.casting import TEXTS_PER_BATCH
 
 VOCABULARY, WORDS_PER_TEXT, RULES, KEYWORDS = 100_000, 40, 100, 20
 CLASSES = ("a", "b", "c", "d")
@@ -89,7 +89,7 @@ def full_run(words: np.ndarray, count: int, jobs: int, rng: np.random.Generator)
     texts = make_texts(words, count, rng)
     rules = make_rules(words, KEYWORDS, rng)
     start = time.perf_counter()
-    with progress("Voting", -(-count // PIECE)) as tick:
+    with progress("Voting", -(-count // TEXTS_PER_BATCH)) as tick:
         votes = rules.votes(texts, jobs=jobs, tick=lambda _: tick())
     taken = time.perf_counter() - start
     covered = float((votes != ABSTAIN).any(axis=1).mean())

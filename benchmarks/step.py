@@ -37,7 +37,7 @@ WARM_UP = 5  # repeats dropped
 TARGETS = {"encoder": {"drift / self-training": 1.55, "game overhead": 0.03}}  # at most, of the median
 
 Case = tuple[nn.Module, dict[str, Tensor]]  # a student, and the batch it is called with
-Moves = tuple[Callable[[], Tensor], Callable[[Tensor], None], Callable[[], None]]  # loss, backward, follow
+OptimizerLike = tuple[Callable[[], Tensor], Callable[[Tensor], None], Callable[[], None]]  # loss, backward, follow
 
 
 def mlp_case(rng: torch.Generator) -> Case:
@@ -71,16 +71,16 @@ def logits(module: nn.Module, inputs: dict[str, Tensor]) -> Tensor:  # (N, C)
     return getattr(output, "logits", output)
 
 
-def supervised(student: nn.Module, inputs: dict[str, Tensor], y: Tensor) -> Moves:
+def supervised(student: nn.Module, inputs: dict[str, Tensor], y: Tensor) -> OptimizerLike:
     return lambda: nn.functional.cross_entropy(logits(student, inputs), y), torch.autograd.backward, lambda: None
 
 
-def with_game(student: nn.Module, inputs: dict[str, Tensor], coupling: Any) -> Moves:
+def with_game(student: nn.Module, inputs: dict[str, Tensor], coupling: Any) -> OptimizerLike:
     game = drift.Game(student, alpha=ALPHA, tau=TAU, coupling=coupling)
     return lambda: game.loss(unlabeled=inputs), game.backward, game.follow
 
 
-def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> Moves:
+def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> OptimizerLike:
     """The game as someone would write it for one model: no checks, no guards against log 0, no records."""
     teacher = copy.deepcopy(student).eval().requires_grad_(coupled)
     leaders, followers = list(student.parameters()), list(teacher.parameters())
@@ -106,7 +106,7 @@ def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> Mov
     return loss, backward, torch.no_grad()(lambda: torch._foreach_lerp_(averages, sources, 1 - ALPHA))
 
 
-def stepper(case: Case, play: Callable[..., Moves], setting: object) -> Callable[[], Tensor]:
+def stepper(case: Case, play: Callable[..., OptimizerLike], setting: object) -> Callable[[], Tensor]:
     """One whole step, with a student and an optimiser of its own; returns the loss."""
     student = copy.deepcopy(case[0]).train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=LEARNING_RATE, fused=True)

@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from drift.experiments.statistics import paired_t
+from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, add_line, read_lines
 
 LINES, TABLE = RESULTS / "text.jsonl", RESULTS / "text.md"
-METHODS = {"supervised": "start", "self-training": "Self-training", "drift": "DRIFT"}
+COMPARED_METHODS = {"supervised": "start", "self-training": "Self-training", "drift": "DRIFT"}
 
 FROZEN = [
     "agnews-10",
@@ -88,7 +88,7 @@ def run_all(kind: str, cells: list[str]) -> None:
     done = {(line["kind"], line["cell"], line["method"], line["seed"]) for line in read_lines(LINES)}
     for cell in cells:
         for seed in SEEDS[kind]:
-            for method in METHODS:
+            for method in COMPARED_METHODS:
                 if (kind, cell, method, seed) in done:
                     continue
                 line = run(kind, cell, method, seed)
@@ -123,12 +123,12 @@ def write_table() -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for (kind, cell), methods in found.items():
-        if set(methods) != set(METHODS):
+        if set(methods) != set(COMPARED_METHODS):
             continue
         seeds = sorted(set.intersection(*(set(scores) for scores in methods.values())))
         if len(seeds) < 2:
             continue
-        start, plain, ours = ([methods[method][seed] for seed in seeds] for method in METHODS)
+        start, plain, ours = ([methods[method][seed] for seed in seeds] for method in COMPARED_METHODS)
         over_start, over_plain = paired_t(ours, start), paired_t(ours, plain)
         budget, test_rows = about[kind, cell]["budget"], about[kind, cell]["test_rows"]
         rows.append(

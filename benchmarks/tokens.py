@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from drift.experiments.statistics import paired_t
+from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
 from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
@@ -28,13 +28,13 @@ ENCODER = "granite-embedding-30m-english"  # cased
 DATASETS = ("wikigold", "webpage", "mitr", "bc5cdr", "conll03")
 CELLS = {"frozen": DATASETS, "finetuned": ("webpage", "wikigold"), "balance": ("wikigold", "mitr", "bc5cdr")}
 SEEDS = {"frozen": (0,), "finetuned": (0, 1, 2), "balance": (0,)}  # a frozen run has ten of its own
-METHODS = ("gold", "start", "self-training", "drift")
+COMPARED_METHODS = ("gold", "start", "self-training", "drift")
 NO_GOLD = {"webpage"}
 DEV_ROWS = {"bc5cdr": 1000, "conll03": 1000}  # of more, by seed: dev is looked at often
 BALANCES: dict[str, dict[str, Any]] = {
     "off": {"class_mass": False},
-    "all tags": {"class_mass": True, "spared": None},
-    "all but O": {"class_mass": True, "spared": 0},
+    "all tags": {"class_mass": True, "unbalanced_class": None},
+    "all but O": {"class_mass": True, "unbalanced_class": 0},
 }
 
 
@@ -91,7 +91,7 @@ def bc5cdr_rules(folder: Path, aside: Path) -> Path:
 
 def run_all(kind: str, cells: list[str], seeds: list[int]) -> None:
     done = {(line["kind"], line["cell"], line["row"], line["seed"]) for line in read_lines(LINES)}
-    rows = [(method, {}) for method in METHODS]
+    rows = [(method, {}) for method in COMPARED_METHODS]
     if kind == "balance":
         rows = [(balance, {"method": settings}) for balance, settings in BALANCES.items()]
     for cell in cells:
@@ -141,13 +141,13 @@ def write_table() -> None:
         if len({len(f1[row]) for row in ("start", "self-training", "drift")}) > 1 or len(f1["drift"]) < 2:
             continue
         over_start, over_plain = paired_t(f1["drift"], f1["start"]), paired_t(f1["drift"], f1["self-training"])
-        told = {row: mean_and_spread(f1[row]) if row in f1 and len(f1[row]) > 1 else "-" for row in METHODS}
+        told = {row: mean_and_spread(f1[row]) if row in f1 and len(f1[row]) > 1 else "-" for row in COMPARED_METHODS}
         rows.append(
             f"| {kind} | {cell} | {weak_scores(about[kind, cell])} | {uncovered(about[kind, cell])} |"
             f" {len(f1['drift'])} | {' | '.join(told.values())} | {over_start.gap()} | {over_plain.gap()} |"
             f" {over_plain.p_text()} |"
         )
-        shown = [spread(parts[row]["test"], "accuracy") if row in parts else "-" for row in METHODS]
+        shown = [spread(parts[row]["test"], "accuracy") if row in parts else "-" for row in COMPARED_METHODS]
         accuracy.append(f"| {kind} | {cell} | {' | '.join(shown)} |")
     rows += ["", "## Token accuracy, O included", *accuracy, "", "## Balancing by class mass", ""]
     rows += [
@@ -190,7 +190,7 @@ def measure_speed(rounds: int = 12, size: int = 16, length: int = 64) -> None:
 
     from drift import Game
     from drift.models.encoders import load_classifier, load_tagger
-    from drift.models.token_model import Tagger
+    from drift.tasks.tokens.model import Tagger
 
     torch.set_num_threads(1)
     tags = ["O", *(f"{prefix}-{kind}" for kind in ("LOC", "MISC", "ORG", "PER") for prefix in "BI")]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
-    from drift.experiments.comparing import compare
-    from drift.experiments.tuning import tune
+    from drift.runs.comparing.compare import compare
     from drift.runs.fit import fit
     from drift.runs.predict import evaluate, load, predict
     from drift.runs.report import write_report
-    from drift.runs.suggest import suggest
     from drift.runs.tsne import tsne
+    from drift.runs.tuning.tune import tune
+    from drift.tasks.text.suggest import suggest
     from drift.weak import RuleSet, label, rule
 
 __version__ = "0.1.0"
@@ -33,16 +33,16 @@ _HOME = {
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
     "RuleSet": "drift.weak",
-    "compare": "drift.experiments.comparing",
+    "compare": "drift.runs.comparing.compare",
     "evaluate": "drift.runs.predict",
     "fit": "drift.runs.fit",
     "label": "drift.weak",
     "load": "drift.runs.predict",
     "predict": "drift.runs.predict",
     "rule": "drift.weak",
-    "suggest": "drift.runs.suggest",
+    "suggest": "drift.tasks.text.suggest",
     "tsne": "drift.runs.tsne",
-    "tune": "drift.experiments.tuning",
+    "tune": "drift.runs.tuning.tune",
     "write_report": "drift.runs.report",
 }
 

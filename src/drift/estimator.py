@@ -21,12 +21,12 @@ from drift.core import Game, SoftStrategy
 from drift.core.checks import is_number
 from drift.core.forward import log_probabilities
 from drift.data.batches import EndlessBatches
+from drift.data.examples import Batch
 from drift.data.labels import Encoded, encode_labels, is_blank, label_column
 from drift.errors import ConfigError, DataError, LabelError, StateError
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.models.mlp import mlp
-from drift.tasks.examples import Batch
-from drift.training.loop import Phase, Watch
+from drift.training.loop import Callback, Phase
 from drift.training.optimizers import make_optimizer
 from drift.training.progress import Tick, progress
 from drift.training.seeding import seeded
@@ -270,7 +270,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
                 yield [Batch(None if i is None else (X[known[i]], y[known[i]]), None if j is None else X[others[j]])]
 
         plays = self.coupling != "none"
-        method = Played(game)
+        method = GameMethod(game)
         with progress("DRIFT", self.initial_steps + self.steps, shown=bool(self.verbose)) as tick:
             watch = _Looks(game, tick, every=max(1, math.ceil(self.steps / LOOKS)) if plays else 0)
             start = Phase(method, batches(labels=True, rest=False), self._optimizer(), initial=True)
@@ -298,7 +298,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             coupling="differentiable" if self.coupling == "differentiable" else "detached",
             pseudo_label="all" if distill and self.coupling != "none" else "unlabeled",
             unlabeled_weight=self.unlabeled_weight,
-            alone=True,  # a fit is one process's own, whatever else torch.distributed does
+            single_process=True,  # a fit is one process's own, whatever else torch.distributed does
         )
 
     def _optimizer(self) -> torch.optim.Optimizer:
@@ -306,7 +306,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         return make_optimizer(self.student_, settings, initial=False)
 
 
-class _Looks(Watch):
+class _Looks(Callback):
     """Keeps the game's state every so often, never if `every` is 0."""
 
     def __init__(self, game: Game, tick: Tick, every: int) -> None:

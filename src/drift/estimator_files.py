@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 
-from drift.data.files import whole_folder
+from drift.data.files import atomic_folder
 from drift.errors import ConfigError, FileError
 from drift.training.seeding import seeded
 
@@ -45,7 +45,7 @@ def save(classifier: "DriftClassifier", path: str | os.PathLike[str]) -> Path:
     if target.is_dir() and (others := {file.name for file in target.iterdir()} - {WEIGHTS, SETTINGS}):
         raise FileError(f"{target} holds other files ({min(others)}); give a new folder, or one that save() wrote")
     try:
-        with whole_folder(target) as folder:
+        with atomic_folder(target) as folder:
             save_model(classifier.student_, str(folder / WEIGHTS))
             (folder / SETTINGS).write_text(json.dumps(content, indent=1, default=_plain), encoding="utf-8")
     except FileError:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from drift.experiments.bench import running
-from drift.experiments.bench.catalogue import EXHIBITS
+from drift.paper.bench import running
+from drift.paper.bench.catalogue import EXHIBITS
 from tests.cli.conftest import Call
 
 NODES, TEST = 1600, 4  # enough for 500 dev and 1,000 test nodes

@@ -11,9 +11,9 @@ import pytest
 import drift
 from drift.cli.main import run
 from drift.errors import ConfigError, DriftError, FileError, LabelError
-from drift.experiments import digits, moons_demo
-from drift.experiments.digits import OURS
-from drift.experiments.moons import MoonsConfig
+from drift.paper.demos import digits, moons_demo
+from drift.paper.demos.digits import OURS
+from drift.paper.demos.moons import MoonsConfig
 
 SCRIPT = Path(sys.executable).with_name("drift")
 

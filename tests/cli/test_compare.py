@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Call
-from tests.experiments.test_comparing import OURS, THEIRS, written
+from tests.runs.test_comparing import OURS, THEIRS, written
 
 
 def test_a_table_at_the_terminal_and_in_a_file(call: Call, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drift.experiments.bench.datasets import look
+from drift.paper.bench.datasets import look
 from tests.cli.conftest import Call
 
 

@@ -17,7 +17,7 @@ from drift import Game
 from drift.core import objective
 from drift.core.processes import Rows, gather_rows, world_size
 from drift.models.mlp import mlp
-from drift.training.machine import leave
+from drift.training.devices import leave
 
 STEPS, ROWS, LABELED = 20, 24, 8
 LEARNING_RATE = {("mlp", "sgd"): 0.3, ("mlp", "adam"): 0.01, ("encoder", "sgd"): 0.03}

@@ -224,12 +224,14 @@ def test_a_spared_class_keeps_its_odds_and_the_others_are_balanced_by_hand() -> 
     sharp = log_p.exp() ** 2
     f = sharp.sum(0)
     by_hand = sharp / torch.cat([torch.ones(1), f[1:] / f[1:].mean()])
-    found = log_soft_labels(log_p, 0.5, spared=0).exp()
+    found = log_soft_labels(log_p, 0.5, unbalanced_class=0).exp()
     torch.testing.assert_close(found, by_hand / by_hand.sum(-1, keepdim=True))
 
 
 def test_sparing_means_nothing_between_classes_of_one_mass() -> None:
     rows = torch.randn(1, 3, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     log_p = torch.cat([rows.roll(shift, -1) for shift in range(3)])  # every class has the same mass
-    torch.testing.assert_close(log_soft_labels(log_p, 0.5, spared=1), log_soft_labels(log_p, 0.5))
-    torch.testing.assert_close(log_soft_labels(log_p, 0.5, spared=1), log_soft_labels(log_p, 0.5, class_mass=False))
+    torch.testing.assert_close(log_soft_labels(log_p, 0.5, unbalanced_class=1), log_soft_labels(log_p, 0.5))
+    torch.testing.assert_close(
+        log_soft_labels(log_p, 0.5, unbalanced_class=1), log_soft_labels(log_p, 0.5, class_mass=False)
+    )

@@ -65,7 +65,7 @@ def refused(kind: type[DriftError], words: list[str], call: Callable[[], Any]) -
         ({"prior": [0.5, 0.5, 0.0]}, ["0.0", "positive share"]),
         ({"prior": [0.5, -0.5, 1.0]}, ["-0.5", "positive share"]),
         ({"prior": [0.5, float("nan"), 0.5]}, ["nan", "positive share"]),
-        ({"spared": 0, "prior": [1.0, 1.0, 1.0]}, ["spared", "prior", "drop one"]),
+        ({"unbalanced_class": 0, "prior": [1.0, 1.0, 1.0]}, ["unbalanced_class", "prior", "drop one"]),
         ({"prior": [1.0, 1.0, 1.0], "class_mass": False}, ["prior", "class_mass is off", "drop the prior"]),
         ({"strategy": HardStrategy(), "tau": 0.3}, ["strategy is given", "tau", "set them there"]),
         ({"strategy": SoftStrategy(), "class_mass": False}, ["strategy is given", "class_mass"]),
@@ -412,4 +412,4 @@ def test_a_state_with_an_impossible_alpha_changes_nothing() -> None:
 
 
 def test_a_spared_class_that_is_not_there() -> None:
-    refused(ShapeError, ["spared=7", f"{CLASSES} classes"], lambda: Game(net(), spared=7).loss(X))
+    refused(ShapeError, ["unbalanced_class=7", f"{CLASSES} classes"], lambda: Game(net(), unbalanced_class=7).loss(X))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drift.data.files import whole_file, whole_folder
+from drift.data.files import atomic_file, atomic_folder
 from drift.errors import FileError
 
 
@@ -15,7 +15,7 @@ def content(folder: Path) -> dict[str, str]:
 
 
 def fill(path: Path, files: dict[str, str]) -> None:
-    with whole_folder(path) as folder:
+    with atomic_folder(path) as folder:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
@@ -27,7 +27,7 @@ def test_a_new_folder_appears_with_its_parents(tmp_path: Path) -> None:
 
 
 def test_nothing_is_there_before_the_block_ends(tmp_path: Path) -> None:
-    with whole_folder(tmp_path / "run") as folder:
+    with atomic_folder(tmp_path / "run") as folder:
         (folder / "a.txt").write_text("1")
         assert not (tmp_path / "run").exists()
         assert folder.parent == tmp_path  # the same disk, so that the last move is a rename
@@ -50,7 +50,7 @@ def test_a_fault_in_the_block_leaves_the_old_folder_and_no_debris(
         fill(tmp_path / "run", {"old.txt": "old"})
 
     def fails_half_way() -> None:
-        with whole_folder(tmp_path / "run") as folder:
+        with atomic_folder(tmp_path / "run") as folder:
             (folder / "half.txt").write_text("half")
             raise fault
 
@@ -83,13 +83,13 @@ def test_others_may_read_it_as_any_folder_here(tmp_path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    with whole_file(path) as aside:
+    with atomic_file(path) as aside:
         aside.write_text(text)
 
 
 def test_a_file_appears_with_its_parents_when_the_block_ends(tmp_path: Path) -> None:
     target = tmp_path / "runs" / "metrics.json"
-    with whole_file(target) as aside:
+    with atomic_file(target) as aside:
         aside.write_text("1")
         assert not target.exists()
         assert aside.parent == target.parent  # the same disk, so that the last move is a rename
@@ -109,7 +109,7 @@ def test_a_fault_leaves_the_old_file_and_no_debris(tmp_path: Path, fault: type[B
         write(tmp_path / "a.txt", "old")
 
     def fails_half_way() -> None:
-        with whole_file(tmp_path / "a.txt") as aside:
+        with atomic_file(tmp_path / "a.txt") as aside:
             aside.write_text("half")
             raise fault
 
@@ -120,7 +120,7 @@ def test_a_fault_leaves_the_old_file_and_no_debris(tmp_path: Path, fault: type[B
 
 def test_a_block_that_writes_nothing_leaves_the_old_file(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "old")
-    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "a.txt"):
+    with pytest.raises(FileNotFoundError), atomic_file(tmp_path / "a.txt"):
         pass
     assert content(tmp_path) == {"a.txt": "old"}
 

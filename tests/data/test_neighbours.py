@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from drift.data.neighbours import Block, Neighbours, SampledNodes, distinct, mixed
+from drift.data.neighbours import Block, Neighbours, SampledNodes, aggregate_neighbours, distinct
 from drift.errors import ConfigError, DataError, ShapeError
 
 NODES = 8
@@ -34,7 +34,7 @@ def normalized(edges: np.ndarray) -> np.ndarray:
 
 
 def dense(block: Block) -> np.ndarray:
-    return mixed(torch.eye(NODES, dtype=torch.float64), block).numpy()
+    return aggregate_neighbours(torch.eye(NODES, dtype=torch.float64), block).numpy()
 
 
 def members(block: Block) -> list[list[int]]:
@@ -70,8 +70,8 @@ def test_enough_draws_are_all_neighbours(edges: np.ndarray) -> None:
 def test_the_mean_over_draws_is_the_full_row(fanout: int) -> None:
     neighbours, draws = Neighbours(EDGES, NODES), 4000
     values = torch.randn(NODES, 3, generator=seeded(0), dtype=torch.float64)
-    many = mixed(values, neighbours.draw(ALL.repeat(draws), fanout, seeded(1))).view(draws, NODES, 3)
-    full = mixed(values, neighbours.rows(ALL))
+    many = aggregate_neighbours(values, neighbours.draw(ALL.repeat(draws), fanout, seeded(1))).view(draws, NODES, 3)
+    full = aggregate_neighbours(values, neighbours.rows(ALL))
     error = many.std(0) / draws**0.5
     assert bool(((many.mean(0) - full).abs() <= 4.5 * error + 1e-7).all())
     assert bool((error[0] > 0).all())  # the hub's neighbours were not all drawn
@@ -89,7 +89,7 @@ def test_blocks_of_two_layers_fit_together() -> None:
     """All neighbours in both: a block after the other is Â², on the rows asked for."""
     first, second = Neighbours(EDGES, NODES).sample(torch.tensor([4, 7, 4]), (None, None), seeded(0))
     a = normalized(EDGES)
-    two_steps = mixed(mixed(torch.eye(NODES, dtype=torch.float64), first), second)
+    two_steps = aggregate_neighbours(aggregate_neighbours(torch.eye(NODES, dtype=torch.float64), first), second)
     np.testing.assert_allclose(two_steps.numpy(), (a @ a)[[4, 7, 4]], rtol=1e-6, atol=1e-12)
     assert len(first.starts) - 1 == 3  # 4, 7 and the hub: nothing is computed that is not needed
 
@@ -109,7 +109,7 @@ def test_pieces_are_all_rows_in_order(size: int) -> None:
 def test_gradients_go_back_through_the_block() -> None:
     block = Neighbours(EDGES, NODES).rows(ALL)
     values = torch.randn(NODES, 2, dtype=torch.float64, generator=seeded(0), requires_grad=True)
-    assert torch.autograd.gradcheck(lambda values: mixed(values, block), values)
+    assert torch.autograd.gradcheck(lambda values: aggregate_neighbours(values, block), values)
 
 
 def examples(**options: object) -> SampledNodes:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.sentences import Sentences, read_sentences, split_words
+from drift.data.sentences import Sentences, read_sentences, word_offsets
 from drift.data.tags import Span, faults, spans_of
 from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
 
@@ -176,7 +176,7 @@ def test_texts_with_spans_become_tokens_with_tags(write: Write) -> None:
 
 @given(text=st.text(max_size=60))
 def test_words_cover_all_but_space_and_never_overlap(text: str) -> None:
-    offsets = split_words(text)
+    offsets = word_offsets(text)
     flat = [bound for pair in offsets for bound in pair]
     assert flat == sorted(flat)
     assert "".join(text[start:end] for start, end in offsets) == "".join(text.split())
@@ -186,7 +186,7 @@ def test_words_cover_all_but_space_and_never_overlap(text: str) -> None:
 
 @given(data=st.data(), text=st.text(alphabet="ab ,\u00e9\u4e2d", min_size=1, max_size=30))
 def test_spans_of_characters_come_back_from_the_tags(data: st.DataObject, text: str) -> None:
-    offsets = split_words(text)
+    offsets = word_offsets(text)
     bounds = sorted(data.draw(st.sets(st.integers(0, len(offsets)), max_size=6)))
     spans = [Span(start, end, "X") for start, end in zip(bounds[::2], bounds[1::2], strict=False)]
     written = [[offsets[span.start][0], offsets[span.end - 1][1], "X"] for span in spans]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drift.data.text_tables import Columns, choose_columns, label_of, read_texts, text_of
+from drift.data.text_tables import TextColumns, choose_columns, label_of, read_texts, text_of
 from drift.errors import ConfigError, DataError, DriftError, LabelError
 
 datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
@@ -51,28 +51,28 @@ def in_form(form: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl.gz", "parquet", "DataFrame", "Dataset"])
 def test_every_source_gives_the_same_rows_in_order(form: str, tmp_path: Path) -> None:
-    found = read_texts(in_form(form, tmp_path), Columns("body", "topic", weak="topic"))
+    found = read_texts(in_form(form, tmp_path), TextColumns("body", "topic", weak="topic"))
     assert list(found.texts["text"]) == TABLE["body"]
     assert found.labels == found.weak == LABELS
     assert len(found) == ROWS
 
 
 def test_without_label_columns_there_are_no_labels(tmp_path: Path) -> None:
-    found = read_texts(in_form("csv", tmp_path), Columns("body"))
+    found = read_texts(in_form("csv", tmp_path), TextColumns("body"))
     assert found.labels == found.weak == [None] * ROWS
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, Columns("body", "topic", None, ("text: body", "label: topic"))),
-        ({"text": "body"}, Columns("body", "topic", None, ("label: topic",))),
-        ({"text": "id", "label": "body"}, Columns("id", "body")),
-        ({"label": ""}, Columns("body", None, None, ("text: body",))),
-        ({"label": "", "weak": "topic"}, Columns("body", None, "topic", ("text: body",))),
+        ({}, TextColumns("body", "topic", None, ("text: body", "label: topic"))),
+        ({"text": "body"}, TextColumns("body", "topic", None, ("label: topic",))),
+        ({"text": "id", "label": "body"}, TextColumns("id", "body")),
+        ({"label": ""}, TextColumns("body", None, None, ("text: body",))),
+        ({"label": "", "weak": "topic"}, TextColumns("body", None, "topic", ("text: body",))),
     ],
 )
-def test_columns_are_those_named_or_obvious(tmp_path: Path, given: dict[str, str], expected: Columns) -> None:
+def test_columns_are_those_named_or_obvious(tmp_path: Path, given: dict[str, str], expected: TextColumns) -> None:
     assert choose_columns(in_form("csv", tmp_path), **given) == expected
 
 
@@ -113,16 +113,16 @@ def test_a_table_that_cannot_be_read_is_told_on_one_line(tmp_path: Path, content
 def test_lists_are_several_labels(tmp_path: Path) -> None:
     table = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [["x"], ["y", "z"]]})
     with pytest.raises(LabelError, match="several labels a row"):
-        read_texts(table, Columns("text", "label"))
+        read_texts(table, TextColumns("text", "label"))
 
 
 def test_a_text_that_is_none_is_named_by_table_and_row() -> None:
     table = pandas.DataFrame({"text": ["fine", None, 7], "label": ["x", "y", "x"]})
     with pytest.raises(DataError, match=r"the DataFrame, row 3: the text is 7, not a string; .*--text"):
-        read_texts(table, Columns("text", "label"))
+        read_texts(table, TextColumns("text", "label"))
     table["text"] = pandas.Series(["fine", "h\ud800lf", "fine"], dtype=object)
     with pytest.raises(DataError, match=r"the DataFrame, row 2: '\\ud800' is half a character"):
-        read_texts(table, Columns("text", "label"))
+        read_texts(table, TextColumns("text", "label"))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_labels_are_strings_and_blanks_none(value: Any, label: str | None) -> No
 
 def test_whole_numbers_with_blanks_between_keep_their_names() -> None:
     frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": [1, None, 2]})  # floats, as pandas has it
-    assert read_texts(frame, Columns("text", "label")).labels == ["1", None, "2"]
+    assert read_texts(frame, TextColumns("text", "label")).labels == ["1", None, "2"]
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), ""])

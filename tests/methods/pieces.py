@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from drift.core import Totals
-from drift.tasks.examples import Batch
+from drift.data.examples import Batch
 
 
 def cut(batch: Batch, *firsts: int) -> list[Batch]:

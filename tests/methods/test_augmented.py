@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from drift.data.augmentation import AugmentationSettings, replaced_words
+from drift.data.examples import Labeled, Vectors
 from drift.data.tokenized import silent
 from drift.errors import DataError
 from drift.methods.augmented import augmented, views_of
 from drift.methods.materials import Texts
 from drift.models.translation import back_translated
-from drift.tasks.examples import Labeled, Vectors
 from tests.models.test_translation import small_translator
 from tests.runs.small import small_table
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.bond import Bond, BondSettings, SureStrategy
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Batch
 from drift.training.packing import pack, unpack
 from tests.runs.small import small_encoder, small_fit, small_table
 from tests.runs.small_tokens import small_sentences, small_word_encoder
@@ -31,7 +31,7 @@ def students(count: int) -> list[torch.nn.Module]:
 
 def new_method(**settings: Any) -> Bond:
     (student,) = students(1)
-    return Bond(student, BondSettings(**settings), teacher=copy_of(student), alone=True)
+    return Bond(student, BondSettings(**settings), teacher=copy_of(student), single_process=True)
 
 
 def step(method: Bond, optimizer: torch.optim.Optimizer) -> None:
@@ -80,16 +80,17 @@ def test_a_spared_class_is_not_divided_by_how_common_it_is() -> None:
     f = p.sum(0) / p[:, 1:].sum(0).mean()
     f[0] = 1
     y = p**2 / f
-    found = SureStrategy(0.5, spared=0).respond(log_p).log_y.exp()
+    found = SureStrategy(0.5, unbalanced_class=0).respond(log_p).log_y.exp()
     assert np.allclose(found.numpy(), y / y.sum(1, keepdims=True))
 
 
 def test_stacked_trials_are_games_of_their_own() -> None:
     alone = [
-        Bond(student, BondSettings(threshold=0.5), teacher=copy_of(student), alone=True) for student in students(3)
+        Bond(student, BondSettings(threshold=0.5), teacher=copy_of(student), single_process=True)
+        for student in students(3)
     ]
     several = Stacked(students(3))
-    method = Bond(several, BondSettings(threshold=0.5), teacher=copy_of(several), stacked=True, alone=True)
+    method = Bond(several, BondSettings(threshold=0.5), teacher=copy_of(several), stacked=True, single_process=True)
     together = method.loss(Batch((X.expand(3, -1, -1), Y.expand(3, -1)), U.expand(3, -1, -1)))
     assert torch.allclose(together, sum(one.loss(Batch((X, Y), U)) for one in alone))
 

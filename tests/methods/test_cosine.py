@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from drift.core import Game
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.cosine import Cosine, CosineSettings, contrastive_loss
 from drift.models.hidden import last_layer
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.models.text_model import linear_head
-from drift.tasks.examples import Batch
+from drift.tasks.text.model import linear_head
 from tests.methods.pieces import cut
 from tests.runs.small import small_encoder, small_fit, small_table
 from tests.runs.small_tokens import small_sentences, small_word_encoder
@@ -52,7 +52,7 @@ def new_head(seed: int = 0) -> nn.Sequential:
 
 def new_method(student: nn.Module | None = None, **settings: Any) -> Cosine:
     student = student or new_student()
-    method = Cosine(student, CosineSettings(**settings), alone=True, stacked=isinstance(student, Stacked))
+    method = Cosine(student, CosineSettings(**settings), single_process=True, stacked=isinstance(student, Stacked))
     method.start()
     return method
 
@@ -151,7 +151,7 @@ def test_rows_that_are_not_confident_do_not_count() -> None:
 
 def test_without_threshold_and_regularizers_it_is_self_training() -> None:
     method = new_method(threshold=0.0, **NO_REGULARIZER)
-    game = Game(new_student(), tau=0.5, coupling="detached", alone=True)
+    game = Game(new_student(), tau=0.5, coupling="detached", single_process=True)
     assert torch.allclose(method.loss(BATCH), game.loss(unlabeled=X_U, labeled=(X_L, Y)))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.graph_branch import from_first_layer, neighbours_mean
 from drift.methods.graphmix import GraphMix, GraphMixSettings
@@ -15,7 +16,6 @@ from drift.methods.graphvat import GraphVAT, GraphVATSettings, _cross_entropy
 from drift.methods.schedules import ramp
 from drift.models.gcn import GCN
 from drift.models.grand import Grand
-from drift.tasks.examples import Batch
 
 NODES, FEATURES, CLASSES = 12, 7, 3
 RANDOM = np.random.default_rng(0)
@@ -30,11 +30,11 @@ def network(seeds: tuple[int, ...] = (0, 1), dropout: float = 0.0) -> GCN:
 
 
 def graphvat(student: GCN, **settings: Any) -> GraphVAT:
-    return GraphVAT(student, GraphVATSettings(**settings), stacked=True, alone=True)
+    return GraphVAT(student, GraphVATSettings(**settings), stacked=True, single_process=True)
 
 
 def graphmix(student: GCN, **settings: Any) -> GraphMix:
-    return GraphMix(student, GraphMixSettings(**settings), stacked=True, alone=True)
+    return GraphMix(student, GraphMixSettings(**settings), stacked=True, single_process=True)
 
 
 def logits_of(student: GCN, trial: int, x: Tensor) -> Tensor:

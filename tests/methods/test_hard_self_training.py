@@ -8,10 +8,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.hard_self_training import HardSelfTraining, HardSelfTrainingSettings
 from drift.models.mlp import mlp
-from drift.tasks.examples import Batch
 from tests.runs.small import small_encoder, small_fit, small_table
 
 DRAW = torch.Generator().manual_seed(0)
@@ -22,7 +22,9 @@ def new_method(**settings: float) -> HardSelfTraining:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         student = mlp(4, 3, hidden=(8,))
-    return HardSelfTraining(student, HardSelfTrainingSettings(**settings), teacher=copy_of(student), alone=True)
+    return HardSelfTraining(
+        student, HardSelfTrainingSettings(**settings), teacher=copy_of(student), single_process=True
+    )
 
 
 def test_the_loss_is_cross_entropy_with_the_teachers_first_choice() -> None:

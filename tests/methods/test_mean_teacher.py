@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.mean_teacher import MeanTeacher, MeanTeacherSettings
 from drift.models.gcn import GCN
 from drift.models.grand import Grand
 from drift.models.mlp import mlp
-from drift.tasks.examples import Batch
 from tests.runs.small import small_encoder, small_fit, small_table
 
 DRAW = torch.Generator().manual_seed(0)
@@ -27,7 +27,7 @@ def new_method(dropout: float = 0.0, **settings: Any) -> MeanTeacher:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         student = mlp(4, 3, hidden=(8,), dropout=dropout)
-    return MeanTeacher(student, MeanTeacherSettings(**settings), teacher=copy_of(student), alone=True)
+    return MeanTeacher(student, MeanTeacherSettings(**settings), teacher=copy_of(student), single_process=True)
 
 
 def moved(method: MeanTeacher) -> MeanTeacher:
@@ -67,7 +67,7 @@ def test_both_players_have_noise_of_their_own() -> None:
 def test_both_players_have_noise_of_their_own_on_a_graph(kind: type[nn.Module]) -> None:
     nodes = torch.arange(12)
     student = kind(torch.rand(12, 5), torch.stack([nodes, nodes.roll(1)]), 3, seeds=[0, 1])
-    method = MeanTeacher(student, MeanTeacherSettings(ramp_steps=0), stacked=True, alone=True)
+    method = MeanTeacher(student, MeanTeacherSettings(ramp_steps=0), stacked=True, single_process=True)
     method.start()
     for _ in range(3):
         loss = method.loss(Batch(unlabeled=nodes))

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from drift.core import Game
 from drift.core.forward import Inputs
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch
 from drift.methods import METHODS
 from drift.methods.method import Method
 from drift.methods.self_training import SelfTrainingSettings
 from drift.models.gcn import GCN
 from drift.models.mlp import mlp
 from drift.settings import Settings
-from drift.tasks.examples import Batch
-from drift.training.loop import Phase, Watch
+from drift.training.loop import Callback, Phase
 from drift.training.packing import pack, unpack
 from tests.methods.pieces import cut
 
@@ -84,7 +84,7 @@ def new_student(name: str, dropout: float = 0.0) -> nn.Module:
 def new_method(name: str, dropout: float = 0.0, **settings: Any) -> Method:
     kind, student = METHODS[name], new_student(name, dropout)
     teacher = copy_of(student) if kind.has_teacher else None
-    return kind(student, kind.settings_type(**settings), teacher=teacher, stacked=on_graph(name), alone=True)
+    return kind(student, kind.settings_type(**settings), teacher=teacher, stacked=on_graph(name), single_process=True)
 
 
 def begin(method: Method, probe: Inputs = None) -> None:
@@ -147,7 +147,7 @@ def test_both_phases_train(name: str) -> None:
 PARTS = [
     (name, part)
     for name, method in METHODS.items()
-    for part in ("initial", "labeled", *(("both", "unlabeled") if method.goes_on else ()))
+    for part in ("initial", "labeled", *(("both", "unlabeled") if method.has_second_phase else ()))
 ]
 
 
@@ -219,7 +219,7 @@ def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, initial: 
     assert torch.allclose(*gradients, atol=1e-6)
 
 
-class Kept(Watch):
+class Kept(Callback):
     """The student's gradient of the last step."""
 
     def __init__(self, method: Method) -> None:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.mixtext import MixText, MixTextSettings
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Batch
 from tests.runs.small import same_weights, small_encoder, small_fit, small_table
 
 pandas = pytest.importorskip("pandas")
@@ -42,7 +42,7 @@ def new_student(seed: int = 0) -> nn.Sequential:
 def new_method(student: nn.Module | None = None, **settings: Any) -> MixText:
     student = student or new_student()
     settings = {"views": 2, "ramp_steps": 1, **settings}
-    method = MixText(student, MixTextSettings(**settings), alone=True, stacked=isinstance(student, Stacked))
+    method = MixText(student, MixTextSettings(**settings), single_process=True, stacked=isinstance(student, Stacked))
     method.start()
     return method
 

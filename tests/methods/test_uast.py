@@ -15,14 +15,14 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch, Unlabeled, Vectors
 from drift.data.windows import Windows
 from drift.errors import ConfigError
 from drift.methods.uast import UAST, UASTSettings, drawn_by_group
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Batch, Unlabeled, Vectors
-from drift.tasks.words import UnlabeledWords
-from drift.training.machine import Alone
+from drift.tasks.tokens.words import UnlabeledWords
+from drift.training.devices import SingleProcess
 from drift.training.pool import AllUnlabeled
 from tests.methods.pieces import cut
 from tests.runs.small import small_encoder, small_fit, small_table
@@ -41,11 +41,11 @@ def new_student(dropout: float = 0.5, seed: int = 0) -> nn.Module:
 
 def new_method(student: nn.Module | None = None, *, stacked: bool = False, **settings: Any) -> UAST:
     student = student or new_student()
-    return UAST(student, UASTSettings(**settings), teacher=copy_of(student), stacked=stacked, alone=True)
+    return UAST(student, UASTSettings(**settings), teacher=copy_of(student), stacked=stacked, single_process=True)
 
 
 def pool_of(rows: Tensor) -> AllUnlabeled:
-    return AllUnlabeled(Unlabeled(Vectors(ALL), rows), Alone())
+    return AllUnlabeled(Unlabeled(Vectors(ALL), rows), SingleProcess())
 
 
 # What dropout says.
@@ -168,9 +168,9 @@ def test_every_class_there_is_has_as_many_rows_and_its_best_ones(groups: list[in
 
 def test_a_spared_class_keeps_its_share() -> None:
     groups = torch.tensor([0] * 80 + [1] * 15 + [2] * 5)
-    places = drawn_by_group(torch.rand(100, generator=DRAW), groups, 40, spared=0)
+    places = drawn_by_group(torch.rand(100, generator=DRAW), groups, 40, unbalanced_class=0)
     assert torch.bincount(groups[places]).tolist() == [32, 4, 4]
-    alone = drawn_by_group(torch.rand(80, generator=DRAW), groups[:80], 40, spared=0)
+    alone = drawn_by_group(torch.rand(80, generator=DRAW), groups[:80], 40, unbalanced_class=0)
     assert len(set(alone.tolist())) == 40
 
 
@@ -211,7 +211,7 @@ def test_words_have_labels_of_their_own_and_sentences_the_mean_of_their_words() 
     ids = [np.arange(5 * row, 5 * row + size) for row, size in enumerate(sizes)]
     windows = Windows(ids, [np.arange(size) for size in sizes], list(range(6)), padding=39)
     method = new_method(Words(), chosen=3, confidence=False)
-    places = method.refresh(AllUnlabeled(UnlabeledWords(windows, torch.tensor([5, 0, 4, 2])), Alone()))
+    places = method.refresh(AllUnlabeled(UnlabeledWords(windows, torch.tensor([5, 0, 4, 2])), SingleProcess()))
     assert len(set(places.tolist())) == 3
     rows = torch.tensor([4, 0, 5])
     inputs = windows.inputs(rows)
@@ -229,9 +229,9 @@ def test_the_differentiable_gradient_is_autograds_through_an_explicit_average() 
     previous = new_student(0.0, seed=5).double()
     examples, x = Vectors(ALL.double()), X.double()
     settings = UASTSettings(coupling="differentiable", alpha=alpha, tau=tau, unlabeled_weight=2.0)
-    method = UAST(student, settings, teacher=copy.deepcopy(previous), alone=True)
+    method = UAST(student, settings, teacher=copy.deepcopy(previous), single_process=True)
     method.game.follow()
-    method.refresh(AllUnlabeled(Unlabeled(examples, rows), Alone()))
+    method.refresh(AllUnlabeled(Unlabeled(examples, rows), SingleProcess()))
     weights = method._found.of(rows)[1].double()
     batch = Batch((x, Y), ALL[rows].double(), None, rows)
     loss = method.loss(batch)
@@ -253,7 +253,9 @@ def test_the_differentiable_gradient_is_autograds_through_an_explicit_average() 
     assert method.diagnostics()["interaction_norm"] > 0
 
     student.zero_grad()
-    taken_as_given = UAST(student, settings.model_copy(update={"alpha": 1.0}), teacher=method.teacher, alone=True)
+    taken_as_given = UAST(
+        student, settings.model_copy(update={"alpha": 1.0}), teacher=method.teacher, single_process=True
+    )
     taken_as_given.load_state_dict({**method.state_dict(), "game": {**method.game.state_dict(), "alpha": 1.0}})
     taken_as_given.backward(taken_as_given.loss(batch))
     blind = torch.cat([p.grad.flatten() for p in student.parameters()])

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from drift.data.examples import Batch
 from drift.errors import ConfigError, DriftError
 from drift.methods.uda import SCHEDULES, UDA, UDASettings
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.runs.result import Run
-from drift.tasks.examples import Batch
 from tests.methods.pieces import cut
 from tests.runs.small import same_weights, small_encoder, small_fit, small_table
 
@@ -43,7 +43,9 @@ def new_student(seed: int = 0) -> nn.Module:
 
 
 def new_method(student: nn.Module | None = None, **settings: Any) -> UDA:
-    method = UDA(student or new_student(), UDASettings(**settings), alone=True, stacked=isinstance(student, Stacked))
+    method = UDA(
+        student or new_student(), UDASettings(**settings), single_process=True, stacked=isinstance(student, Stacked)
+    )
     method.start()
     return method
 

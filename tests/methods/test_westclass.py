@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from drift.data.examples import Batch, Labeled, Unlabeled, Vectors
 from drift.data.tokenized import silent
 from drift.errors import ConfigError, Interrupted
 from drift.methods.materials import Texts
 from drift.methods.westclass import WestClass, WestClassSettings, sharpened
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Batch, Labeled, Unlabeled, Vectors
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 from drift.training.pool import AllUnlabeled
 from tests.runs.small import small_encoder, small_fit, small_table
 from tests.training.runs import final_state, same_bits, small_data, small_run, small_student, stopped_after
@@ -31,7 +31,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def new_method(**settings: Any) -> WestClass:
     torch.manual_seed(0)
-    return WestClass(nn.Linear(4, 3), WestClassSettings(**settings), alone=True)
+    return WestClass(nn.Linear(4, 3), WestClassSettings(**settings), single_process=True)
 
 
 def probabilities(method: WestClass, x: Tensor) -> np.ndarray:
@@ -61,7 +61,7 @@ def test_without_smoothing_the_start_is_cross_entropy() -> None:
 
 def test_targets_are_sharpened_over_all_rows_and_found_by_row_number() -> None:
     method, rows = new_method(), torch.tensor([7, 2, 5, 3])  # rows 0, 1, 4, 6 and 8 are labelled, say
-    method.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), Alone()))
+    method.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), SingleProcess()))
     p = probabilities(method, X[rows])
     squared = p**2 / p.sum(0)
     targets = squared / squared.sum(1, keepdims=True)
@@ -86,20 +86,20 @@ def test_stacked_trials_have_targets_and_losses_of_their_own() -> None:
         heads.append(nn.Sequential(nn.Linear(4, 3)))
     rows = torch.tensor([[8, 1, 4], [0, 5, 3]])
     drawn = torch.tensor([[4, 8], [5, 5]])
-    together = WestClass(Stacked(heads), WestClassSettings(), stacked=True, alone=True)
-    together.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), Alone()))
+    together = WestClass(Stacked(heads), WestClassSettings(), stacked=True, single_process=True)
+    together.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), SingleProcess()))
     found = together.loss(Batch(unlabeled=X[drawn], unlabeled_rows=drawn))
     alone = []
     for head, own, batch in zip(heads, rows, drawn, strict=True):
-        method = WestClass(head, WestClassSettings(), alone=True)
-        method.refresh(AllUnlabeled(Unlabeled(Vectors(X), own), Alone()))
+        method = WestClass(head, WestClassSettings(), single_process=True)
+        method.refresh(AllUnlabeled(Unlabeled(Vectors(X), own), SingleProcess()))
         alone.append(method.loss(Batch(unlabeled=X[batch], unlabeled_rows=batch)))
     torch.testing.assert_close(found, torch.stack(alone).sum())
 
 
 def test_targets_are_part_of_the_state() -> None:
     method, again = new_method(), new_method()
-    method.refresh(AllUnlabeled(Unlabeled(Vectors(X), torch.arange(9)), Alone()))
+    method.refresh(AllUnlabeled(Unlabeled(Vectors(X), torch.arange(9)), SingleProcess()))
     again.load_state_dict(method.state_dict())
     batch = Batch(unlabeled=X[:3], unlabeled_rows=torch.arange(3))
     assert torch.equal(again.loss(batch), method.loss(batch))

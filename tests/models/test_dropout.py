@@ -5,7 +5,7 @@ import torch
 
 from drift.models.dropout import Dropout
 from drift.models.stacked import Stacked
-from drift.models.text_model import linear_head
+from drift.tasks.text.model import linear_head
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

@@ -60,7 +60,7 @@ def test_each_vector_is_that_of_its_text_alone(pool: str) -> None:
 
 def test_pieces_in_order_and_the_number_of_jobs_change_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = np.array(embed(TEXTS, NAME))
-    monkeypatch.setattr(embedding, "PIECE", 2)
+    monkeypatch.setattr(embedding, "TEXTS_PER_FILE", 2)
     threads = torch.get_num_threads()
     one = np.array(embed(TEXTS, NAME, jobs=1))
     np.testing.assert_allclose(one, whole, atol=1e-5)
@@ -109,7 +109,7 @@ def test_an_encoder_is_known_by_its_content_not_its_name(tmp_path: Path, forward
 
 
 def test_an_interrupted_embedding_goes_on_where_it_was(forwards: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "PIECE", 2)
+    monkeypatch.setattr(embedding, "TEXTS_PER_FILE", 2)
 
     @contextmanager
     def stops_in_the_third_piece(title: str, total: int) -> Iterator[Callable[[], None]]:
@@ -145,7 +145,7 @@ def test_a_file_cut_short_is_made_again(cache: Path, forwards: list[int]) -> Non
 
 
 def test_progress_ticks_once_a_text_kept_ones_included(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "PIECE", 2)
+    monkeypatch.setattr(embedding, "TEXTS_PER_FILE", 2)
     embed(TEXTS[:4], NAME)
     ticks: list[int] = []
 

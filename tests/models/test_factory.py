@@ -14,7 +14,7 @@ from torch import nn
 
 from drift.errors import ConfigError
 from drift.models.factory import MadeModel, find_factory, is_factory
-from drift.models.node_model import Design, NodeModel
+from drift.tasks.nodes.model import Design, NodeModel
 from tests.runs.small_graphs import CLASSES, FEATURES, small_graph
 
 GRAPH = small_graph()

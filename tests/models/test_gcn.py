@@ -133,8 +133,8 @@ def test_the_graph_follows_the_model_to_another_type() -> None:
 def test_one_call_gives_what_two_do() -> None:
     """Without dropout, which a second call would draw anew."""
     losses = []
-    for one_call in (False, True):
-        game = Game(small(dropout=0.0), stacked=True, one_call=one_call)
+    for full_graph in (False, True):
+        game = Game(small(dropout=0.0), stacked=True, full_graph=full_graph)
         y = (ALL % CLASSES)[:4].expand(len(SEEDS), -1)
         rows = ALL.expand(len(SEEDS), -1)
         loss = game.loss(unlabeled=rows[:, 4:], labeled=(rows[:, :4], y))

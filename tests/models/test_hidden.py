@@ -12,15 +12,15 @@ from drift.models.hidden import (
     class_count,
     depth,
     last_layer,
-    mixed,
+    mixed_log_probabilities,
     representations,
     representations_move,
 )
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
-from drift.models.text_model import linear_head
 from drift.models.textcnn import TextCNN
-from drift.models.token_model import Tagger
+from drift.tasks.text.model import linear_head
+from drift.tasks.tokens.model import Tagger
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
 
@@ -84,13 +84,13 @@ def test_a_share_of_one_changes_nothing(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
     alone = log_probabilities(module, inputs)
     for layer in range(1, depth(module) + 1):
-        torch.testing.assert_close(mixed(module, [inputs], layer, 1.0, ORDER), alone)
+        torch.testing.assert_close(mixed_log_probabilities(module, [inputs], layer, 1.0, ORDER), alone)
 
 
 @BY_KIND
 def test_a_smaller_share_does_and_every_layer_otherwise(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
-    found = [mixed(module, [inputs], layer, 0.6, ORDER) for layer in range(1, depth(module) + 1)]
+    found = [mixed_log_probabilities(module, [inputs], layer, 0.6, ORDER) for layer in range(1, depth(module) + 1)]
     for one, other in zip([log_probabilities(module, inputs), *found], found, strict=False):
         assert (one - other).abs().amax(1).min() > 1e-7
 
@@ -98,7 +98,9 @@ def test_a_smaller_share_does_and_every_layer_otherwise(kind: str) -> None:
 @BY_KIND
 def test_padding_does_not_count(kind: str) -> None:
     module = OF_TEXTS[kind]()
-    found = [mixed(module, [texts(*LENGTHS, times=times)], depth(module), 0.6, ORDER) for times in (7, 11)]
+    found = [
+        mixed_log_probabilities(module, [texts(*LENGTHS, times=times)], depth(module), 0.6, ORDER) for times in (7, 11)
+    ]
     torch.testing.assert_close(*found)
 
 
@@ -106,9 +108,9 @@ def test_padding_does_not_count(kind: str) -> None:
 def test_the_hook_goes_with_the_call(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
     before = log_probabilities(module, inputs)
-    mixed(module, [inputs], 1, 0.6, ORDER)
+    mixed_log_probabilities(module, [inputs], 1, 0.6, ORDER)
     with pytest.raises(IndexError):
-        mixed(module, [inputs], 1, 0.6, ORDER + 2)
+        mixed_log_probabilities(module, [inputs], 1, 0.6, ORDER + 2)
     representations(module, inputs)
     assert torch.equal(log_probabilities(module, inputs), before)
 
@@ -135,29 +137,33 @@ def test_bert_mixes_text_by_text_as_written_out_by_hand(layer: int) -> None:
             states = each(states)
             states = states[0] if isinstance(states, tuple) else states
         expected.append(module.classifier(module.bert.pooler(states))[0].log_softmax(-1))
-    torch.testing.assert_close(mixed(module, [inputs], layer, share, ORDER), torch.stack(expected))
+    torch.testing.assert_close(mixed_log_probabilities(module, [inputs], layer, share, ORDER), torch.stack(expected))
 
 
 def test_textcnn_mixes_what_its_last_layer_reads() -> None:
     module, inputs = textcnn(), texts(*LENGTHS)
     features = module.features(**inputs)
     expected = module.output(0.7 * features + 0.3 * features[ORDER]).log_softmax(-1)
-    torch.testing.assert_close(mixed(module, [inputs], 1, 0.7, ORDER), expected)
+    torch.testing.assert_close(mixed_log_probabilities(module, [inputs], 1, 0.7, ORDER), expected)
 
 
 def test_fixed_vectors_are_mixed_and_trials_as_if_alone() -> None:
     x = torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(0))
     heads = [head(), head()]
-    stacked = mixed(Stacked(heads), [x], 1, 0.7, ORDER, stacked=True)
+    stacked = mixed_log_probabilities(Stacked(heads), [x], 1, 0.7, ORDER, stacked=True)
     for trial, single in enumerate(heads):
         mixture = 0.7 * x[trial] + 0.3 * x[trial][ORDER]
-        torch.testing.assert_close(mixed(single, [x[trial]], 1, 0.7, ORDER), single(mixture).log_softmax(-1))
-        torch.testing.assert_close(stacked[trial], mixed(single, [x[trial]], 1, 0.7, ORDER))
+        torch.testing.assert_close(
+            mixed_log_probabilities(single, [x[trial]], 1, 0.7, ORDER), single(mixture).log_softmax(-1)
+        )
+        torch.testing.assert_close(stacked[trial], mixed_log_probabilities(single, [x[trial]], 1, 0.7, ORDER))
 
 
 def test_gradients_go_through_the_mixture_to_the_first_layer() -> None:
     module, inputs = transformer(), texts(*LENGTHS)
-    mixed(module, [inputs], LAYERS, 0.6, ORDER)[0, 0].backward()  # of one row: its partner's tokens have a gradient too
+    mixed_log_probabilities(module, [inputs], LAYERS, 0.6, ORDER)[
+        0, 0
+    ].backward()  # of one row: its partner's tokens have a gradient too
     reached = module.bert.embeddings.word_embeddings.weight.grad.abs().sum(1) > 0
     both = min(LENGTHS[0], LENGTHS[2])
     assert reached[inputs["input_ids"][0, : LENGTHS[0]]].all()
@@ -211,14 +217,14 @@ def test_batches_of_several_lengths_are_mixed_as_one(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
     cut = {name: value[1:, :5] for name, value in inputs.items()}  # three rows, of at most five tokens
     parts = [{name: value[:1] for name, value in inputs.items()}, cut]
-    one, several = (mixed(module, given, depth(module), 0.6, ORDER) for given in ([inputs], parts))
+    one, several = (mixed_log_probabilities(module, given, depth(module), 0.6, ORDER) for given in ([inputs], parts))
     torch.testing.assert_close(several, one)
 
 
 def test_batches_of_vectors_keep_their_trials() -> None:
     student, x = Stacked([head(), head()]), torch.randn(2, 4, 6)
-    several = mixed(student, [x[:, :1], x[:, 1:]], 1, 0.6, ORDER, stacked=True)
-    torch.testing.assert_close(several, mixed(student, [x], 1, 0.6, ORDER, stacked=True))
+    several = mixed_log_probabilities(student, [x[:, :1], x[:, 1:]], 1, 0.6, ORDER, stacked=True)
+    torch.testing.assert_close(several, mixed_log_probabilities(student, [x], 1, 0.6, ORDER, stacked=True))
 
 
 # What is not known.
@@ -255,7 +261,7 @@ def test_an_unknown_architecture_says_so(make: type[nn.Module]) -> None:
 
 def test_what_does_not_end_in_a_linear_layer_is_not_mixed() -> None:
     with pytest.raises(ConfigError, match="hidden states of Bilinear"):
-        mixed(Bilinear(), [texts(*LENGTHS)], 1, 0.6, ORDER)
+        mixed_log_probabilities(Bilinear(), [texts(*LENGTHS)], 1, 0.6, ORDER)
 
 
 def test_layers_that_are_one_layer_used_again_are_not_known() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from drift.errors import ConfigError, DataError, ShapeError
-from drift.models.propagation import Sparse, Streams, check_rate, normalized_adjacency, row_normalized, rows_of
+from drift.models.propagation import Sparse, Streams, check_rate, normalized_adjacency, row_normalized, select_rows
 
 NODES = 6
 some_edges = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=12)
@@ -97,8 +97,8 @@ def test_mixing_is_the_mean_of_powers(order: int) -> None:
     a = normalized_adjacency(as_edges([(0, 1), (1, 2), (2, 4), (0, 5)]), NODES).apply(torch.Tensor.double)
     h, dense = numbers(2, NODES, 40).requires_grad_(), a.rows.to_dense()  # more columns than travel together
     mean = sum(torch.linalg.matrix_power(dense, k) for k in range(order + 1)) / (order + 1)
-    torch.testing.assert_close(a.mixed(h, order), mean @ h)
-    assert torch.autograd.gradcheck(lambda h: a.mixed(h, order), h)
+    torch.testing.assert_close(a.propagate_mean(h, order), mean @ h)
+    assert torch.autograd.gradcheck(lambda h: a.propagate_mean(h, order), h)
 
 
 def test_copies_share_the_matrix() -> None:
@@ -152,15 +152,17 @@ def test_dropout_keeps_the_mean() -> None:
 def test_rows_for_all_and_rows_of_ones_own() -> None:
     logits = numbers(3, 5, 2).requires_grad_()
     rows, own = torch.tensor([4, 0, 0]), torch.tensor([[0, 1], [4, 4], [2, 0]])
-    torch.testing.assert_close(rows_of(logits, rows), logits[:, rows])
-    torch.testing.assert_close(rows_of(logits, own), torch.stack([one[r] for one, r in zip(logits, own, strict=True)]))
-    assert torch.autograd.gradcheck(lambda x: rows_of(x, own), logits)
+    torch.testing.assert_close(select_rows(logits, rows), logits[:, rows])
+    torch.testing.assert_close(
+        select_rows(logits, own), torch.stack([one[r] for one, r in zip(logits, own, strict=True)])
+    )
+    assert torch.autograd.gradcheck(lambda x: select_rows(x, own), logits)
 
 
 @pytest.mark.parametrize("rows", [torch.zeros(2, 4, dtype=torch.int64), torch.tensor(1)])
 def test_rows_for_another_number_of_trials(rows: Tensor) -> None:
     with pytest.raises(ShapeError, match="3 trials"):
-        rows_of(torch.zeros(3, 5, 2), rows)
+        select_rows(torch.zeros(3, 5, 2), rows)
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])

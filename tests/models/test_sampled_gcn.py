@@ -10,17 +10,17 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from drift.core import Game
+from drift.data.examples import Labeled, Unlabeled
 from drift.data.neighbours import Neighbours, SampledNodes
 from drift.data.splits import sample_per_class
 from drift.errors import ConfigError
 from drift.methods.self_training import Drift, SelfTrainingSettings
 from drift.models.gcn import GCN
 from drift.models.sampled_gcn import SampledGCN, layerwise
-from drift.tasks.examples import Labeled, Unlabeled
+from drift.training.devices import SingleProcess
 from drift.training.evaluation import predict
 from drift.training.feeds import Feed
-from drift.training.loop import Phase, Watch
-from drift.training.machine import Alone
+from drift.training.loop import Callback, Phase
 from drift.training.optimizers import make_optimizer
 from drift.training.settings import TrainingSettings
 
@@ -110,7 +110,7 @@ def test_a_piece_of_nothing() -> None:
         layerwise(sampled(), FEATURES, NEIGHBOURS, piece=0)
 
 
-class Losses(Watch):
+class Losses(Callback):
     """Those of every step."""
 
     def __init__(self) -> None:
@@ -161,6 +161,6 @@ def test_drift_learns_a_planted_partition_better_than_the_features_tell_it() -> 
 
     # What the trainer scores dev nodes with is the same, if it is given all neighbours.
     exact = replace(examples, fanouts=(None, None))
-    probabilities = predict(method, exact, torch.from_numpy(rest), Alone())
+    probabilities = predict(method, exact, torch.from_numpy(rest), SingleProcess())
     expected = torch.softmax(layerwise(student, x, neighbours)[rest], 1)
     torch.testing.assert_close(probabilities, expected, rtol=0, atol=1e-5)

@@ -10,7 +10,7 @@ import torch
 from drift.data.cache import cache_folder
 from drift.errors import FileError
 from drift.models import translation
-from drift.models.translation import PIECE, back_translated
+from drift.models.translation import TEXTS_PER_FILE, back_translated
 from tests.runs.small import WORDS, small_encoder
 
 VOCABULARY = ["<pad>", "</s>", "<unk>", *WORDS["money"], *WORDS["sport"]]
@@ -64,10 +64,10 @@ def test_every_text_comes_back_in_words_of_the_model(models: tuple[str, str]) ->
 
 
 def test_a_second_call_is_read_from_the_cache(models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"{text} team" for text in TEXTS * (PIECE // 5)]  # more than one piece
+    texts = [f"{text} team" for text in TEXTS * (TEXTS_PER_FILE // 5)]  # more than one piece
     found = back_translated(texts, *models, seed=(0,))
     files = sorted((cache_folder() / "translations").iterdir())
-    assert len(files) == -(-len(texts) // PIECE)
+    assert len(files) == -(-len(texts) // TEXTS_PER_FILE)
     monkeypatch.delattr(translation, "Translator")
     assert back_translated(texts, *models, seed=(0,)) == found
 

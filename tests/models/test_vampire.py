@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from drift.data.tokenized import TokenizedTexts, tokenize
 from drift.data.word_tokens import FIRST_WORD, PADDING, WordTokenizer
 from drift.errors import DataError, FileError
-from drift.models.text_model import TextModel
 from drift.models.vampire import BagEncoder, Pretraining, Vampire, _Variational, coherence, pretrained
+from drift.tasks.text.model import TextModel
 
 pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
 

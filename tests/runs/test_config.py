@@ -8,7 +8,7 @@ import yaml
 
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
-from drift.presets import PROFILES
+from drift.paper.presets import PROFILES
 from drift.runs.config import RunConfig, TextConfig, merge, nested, read_assignments, read_config, resolve
 
 KINDS = ("frozen", "finetuned", "textcnn")

@@ -17,7 +17,7 @@ from drift.data.graphs import Graph
 from drift.errors import FileError
 from drift.runs.config import TextConfig
 from drift.runs.report import write_report
-from drift.runs.report_links import NEIGHBOURHOODS, judged_links
+from drift.tasks.nodes.links import NEIGHBOURHOODS, judged_links
 from drift.training.run_folder import RunFolder
 from tests.report.test_page import HOSTILE, Reader
 from tests.runs.small_graphs import small_graph

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from drift.data.examples import Batch, Labeled, Unlabeled, Vectors
 from drift.methods import METHODS
 from drift.models.mlp import mlp
-from drift.tasks.examples import Batch, Labeled, Unlabeled, Vectors
 from drift.tasks.scoring import classification_scores
 from drift.training.data import TrainingData
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 from drift.training.packing import pack
 from drift.training.run_folder import RunFolder
 from drift.training.settings import TrainingSettings
@@ -67,13 +67,13 @@ def small_run(
     method: str = "drift",
     kind: type[Trainer] = Trainer,
     seeds: tuple[int, ...] | None = None,
-    machine: Alone | None = None,
+    machine: SingleProcess | None = None,
     played: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Trainer:
     """A trainer, ready to run; with a folder that exists already, ready to resume. played: the method's settings."""
     resolved = TrainingSettings(**{**SETTINGS, **settings})
-    machine = machine or Alone()
+    machine = machine or SingleProcess()
     place = None if folder is None else RunFolder(folder)
     if place is not None:
         if machine.process == 0:

@@ -16,10 +16,10 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from torch import Tensor
 
+from drift.data.examples import Labeled, Unlabeled, Vectors
 from drift.errors import Interrupted, StateError
-from drift.tasks.examples import Labeled, Unlabeled, Vectors
 from drift.training.data import TrainingData
-from drift.training.machine import Alone, Machine, leave
+from drift.training.devices import Accelerated, SingleProcess, leave
 from drift.training.trainer import Trainer
 from tests.training.runs import clouds, small_run, small_student, stopped_after
 
@@ -53,7 +53,7 @@ def data() -> TrainingData:
     )
 
 
-def trainer(machine: Alone, folder: Path | None = None, *, dropout: float = 0.0, **options: Any) -> Trainer:
+def trainer(machine: SingleProcess, folder: Path | None = None, *, dropout: float = 0.0, **options: Any) -> Trainer:
     return small_run(folder, student=small_student(dropout=dropout).double(), data=data(), machine=machine, **options)
 
 
@@ -68,7 +68,7 @@ def players(run: Trainer) -> dict[str, Tensor]:
     }
 
 
-def train(case: str, machine: Alone) -> dict[str, Tensor]:
+def train(case: str, machine: SingleProcess) -> dict[str, Tensor]:
     run = trainer(machine, **CASES[case])
     outcome = run.run()
     assert outcome.best is not None
@@ -78,7 +78,7 @@ def train(case: str, machine: Alone) -> dict[str, Tensor]:
     return {**players(run), "chosen and traced": torch.tensor(numbers, dtype=torch.float64)}
 
 
-def resumed(folder: Path, machine: Alone) -> dict[str, Tensor]:
+def resumed(folder: Path, machine: SingleProcess) -> dict[str, Tensor]:
     """The same run in one go, and stopped and taken up again in each phase."""
     whole = trainer(machine, folder / "whole", dropout=0.3, **RESUMED)
     whole.run()
@@ -94,7 +94,7 @@ def resumed(folder: Path, machine: Alone) -> dict[str, Tensor]:
     return found
 
 
-def diverged(folder: Path, machine: Alone) -> None:
+def diverged(folder: Path, machine: SingleProcess) -> None:
     """A run that breaks on one row, which one process alone has."""
     x, y = clouds(24)
     x[5] = torch.nan
@@ -107,7 +107,7 @@ def diverged(folder: Path, machine: Alone) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    machine, out = Machine(), Path(sys.argv[1])
+    machine, out = Accelerated(), Path(sys.argv[1])
     result = {"sharded": torch.tensor(machine.sharded), "processes": torch.tensor(machine.processes)}
     for case in sys.argv[2:]:
         if case == "diverged":

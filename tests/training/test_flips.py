@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from drift.data.examples import Labeled, Unlabeled
 from drift.errors import Interrupted
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Labeled, Unlabeled
 from drift.training.data import TrainingData
 from drift.training.flips import WATCHED
 from tests.training.runs import small_data, small_run, small_student, stopped_after
@@ -25,7 +25,7 @@ def test_before_is_the_start_and_after_is_the_student_that_is_kept() -> None:
     flips = run.run().flips
     start.run()
     rows = run.data.unlabeled.rows
-    assert flips.things.tolist() == rows.tolist()
+    assert flips.targets.tolist() == rows.tolist()
     assert flips.after.tolist() == classes(run, rows)
     assert flips.before.tolist() == classes(start, rows)
     assert flips.gold.tolist() == run.data.unlabeled.gold.tolist()
@@ -35,7 +35,7 @@ def test_before_is_the_start_and_after_is_the_student_that_is_kept() -> None:
 def test_only_the_first_rows_are_watched() -> None:
     data = small_data()
     many = TrainingData(data.labeled, Unlabeled(data.labeled.examples, torch.arange(240).repeat(3)), data.dev)
-    assert len(small_run(data=many).run().flips.things) == WATCHED
+    assert len(small_run(data=many).run().flips.targets) == WATCHED
 
 
 def test_a_method_that_does_not_go_on_has_none() -> None:
@@ -55,7 +55,7 @@ def test_stacked_trials_have_their_own() -> None:
     flips = run.run().flips
     for trial in (0, 1):
         own = flips.of_trial(trial)
-        assert own.things.tolist() == rows[trial].tolist()
+        assert own.targets.tolist() == rows[trial].tolist()
         alone = run.method.student.trial(trial).eval()
         with torch.no_grad():
             expected = alone(data.labeled.examples.inputs(rows[trial])).argmax(-1)

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.tasks.examples import Batch
-from drift.training.guard import EXPLODED, Guard, rows_of, shown
+from drift.data.examples import Batch
+from drift.training.guard import EXPLODED, Guard, batch_rows, shown
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
@@ -40,6 +40,6 @@ def test_rows_of_all_pieces_are_collected_and_the_first_are_shown() -> None:
         Batch(labeled_rows=torch.tensor([3]), unlabeled_rows=torch.arange(6)),
         Batch(unlabeled_rows=torch.tensor([[7, 8], [9, 10]])),  # stacked trials
     ]
-    rows = rows_of(pieces)
+    rows = batch_rows(pieces)
     assert rows == {"labeled": [3], "unlabeled": [0, 1, 2, 3, 4, 5, 7, 8, 9, 10]}
     assert shown(rows) == "labeled rows 3; unlabeled rows 0, 1, 2, 3, 4, 5, 7, 8 and 2 more"

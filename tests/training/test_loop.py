@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from drift.core import Game
-from drift.methods.self_training import Played
+from drift.data.examples import Batch
+from drift.methods.self_training import GameMethod
 from drift.models.mlp import mlp
-from drift.tasks.examples import Batch
-from drift.training.loop import Phase, Watch
+from drift.training.loop import Callback, Phase
 from tests.methods.pieces import cut
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -40,7 +40,7 @@ def weights(module: nn.Module) -> Tensor:
 def test_the_first_phase_is_supervised_training_and_both_players_start_from_it() -> None:
     game, optimizer = new_game()
     twin, before = copy.deepcopy(game.student), weights(game.teacher)
-    method = Played(game)
+    method = GameMethod(game)
     assert Phase(method, steps_of([Batch((X_L, Y_L))]), optimizer, initial=True).run(range(1, 6)) == 5
     assert torch.equal(weights(game.teacher), before)  # nobody follows yet
     method.start()
@@ -58,7 +58,7 @@ def test_the_first_phase_is_supervised_training_and_both_players_start_from_it()
 def test_no_steps_move_nothing() -> None:
     game, optimizer = new_game()
     before = weights(game.student)
-    assert Phase(Played(game), iter([]), optimizer).run([]) == 0
+    assert Phase(GameMethod(game), iter([]), optimizer).run([]) == 0
     assert torch.equal(weights(game.student), before)
     assert torch.equal(weights(game.teacher), before)
 
@@ -66,7 +66,7 @@ def test_no_steps_move_nothing() -> None:
 @pytest.mark.parametrize("coupling", ["differentiable", "detached"])
 def test_the_second_phase_is_algorithm_1_written_out(coupling: str) -> None:
     game, optimizer = new_game(coupling=coupling)
-    Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS)
+    Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS)
 
     other, by_hand = new_game(coupling=coupling)
     for x in X_U:
@@ -83,7 +83,7 @@ def test_the_follower_moves_once_a_step() -> None:
     expected, seen = weights(game.teacher), []
     # The generator runs between steps: it sees the student as the step before left it.
     students = (seen.append(weights(game.student)) or [Batch(unlabeled=x)] for x in X_U)
-    Phase(Played(game), students, optimizer).run(STEPS)
+    Phase(GameMethod(game), students, optimizer).run(STEPS)
     for student in (*seen[1:], weights(game.student)):
         expected = 0.75 * expected + 0.25 * student
     assert game.steps == len(X_U)
@@ -96,7 +96,7 @@ def test_a_clipped_step_has_the_length_asked_for_both_terms_together() -> None:
     game = Game(student, alpha=0.5)
     before = weights(student)
     sgd = torch.optim.SGD(student.parameters(), lr=1.0)
-    Phase(Played(game), steps_of(BATCHES), sgd, clip=1e-3).run([1])
+    Phase(GameMethod(game), steps_of(BATCHES), sgd, clip=1e-3).run([1])
     assert float((weights(student) - before).norm()) == pytest.approx(1e-3, rel=1e-3)
 
 
@@ -106,14 +106,14 @@ def test_exact_pieces_are_the_whole_batch(initial: bool) -> None:
     for firsts in ((), (1, 3, 7)):
         game, optimizer = new_game()
         batches = iter([cut(batch, *firsts) for batch in BATCHES])
-        Phase(Played(game), batches, optimizer, initial=initial, exact=bool(firsts)).run(STEPS)
+        Phase(GameMethod(game), batches, optimizer, initial=initial, exact=bool(firsts)).run(STEPS)
         results.append(weights(game.student))
     assert torch.allclose(*results, rtol=1e-10, atol=1e-12)
 
 
 def test_other_pieces_have_class_masses_of_their_own() -> None:
     game, optimizer = new_game()
-    Phase(Played(game), iter([cut(batch, 3) for batch in BATCHES]), optimizer).run(STEPS)
+    Phase(GameMethod(game), iter([cut(batch, 3) for batch in BATCHES]), optimizer).run(STEPS)
 
     other, by_hand = new_game()
     for batch in BATCHES:
@@ -127,11 +127,11 @@ def test_other_pieces_have_class_masses_of_their_own() -> None:
     assert torch.allclose(weights(game.student), weights(other.student), rtol=1e-12, atol=1e-12)
 
     whole, optimizer = new_game()
-    Phase(Played(whole), steps_of(BATCHES), optimizer).run(STEPS)
+    Phase(GameMethod(whole), steps_of(BATCHES), optimizer).run(STEPS)
     assert float((weights(whole.student) - weights(game.student)).abs().max()) > 1e-6
 
 
-class LooksClosely(Watch):
+class LooksClosely(Callback):
     """Checks at every step that nothing has moved, and that loss and gradients are this batch's alone."""
 
     def __init__(self, game: Game) -> None:
@@ -166,13 +166,13 @@ class LooksClosely(Watch):
 def test_a_watch_sees_gradients_before_anything_moved_and_both_players_after() -> None:
     game, optimizer = new_game()
     watch = LooksClosely(game)
-    Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS, watch)
+    Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS, watch)
     assert watch.steps == watch.moved == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("initial", [True, False])
 def test_watching_changes_nothing(initial: bool) -> None:
-    class Curious(Watch):
+    class Curious(Callback):
         def __init__(self, game: Game) -> None:
             self.game = game
 
@@ -183,17 +183,17 @@ def test_watching_changes_nothing(initial: bool) -> None:
     for curious in (False, True):
         game, optimizer = new_game()
         watch = Curious(game) if curious else None
-        Phase(Played(game), steps_of(BATCHES), optimizer, initial=initial).run(STEPS, watch)
+        Phase(GameMethod(game), steps_of(BATCHES), optimizer, initial=initial).run(STEPS, watch)
         results.append((weights(game.student), weights(game.teacher)))
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])
 
 
 def test_a_watch_can_end_the_phase() -> None:
-    class Impatient(Watch):
+    class Impatient(Callback):
         def after_move(self, step: int) -> bool:
             return step == 3
 
     game, optimizer = new_game()
-    assert Phase(Played(game), steps_of(BATCHES), optimizer).run(STEPS, Impatient()) == 3
+    assert Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS, Impatient()) == 3
     assert game.steps == 3

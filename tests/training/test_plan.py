@@ -3,7 +3,7 @@
 import pytest
 
 from drift.data.budget import LabelBudget
-from drift.training.plan import make_plan, spoken
+from drift.training.plan import format_duration, make_plan
 from drift.training.trainer import Trainer
 from tests.training.runs import small_data, small_run
 
@@ -60,4 +60,4 @@ def test_without_dev_no_look_is_planned() -> None:
 
 
 def test_hours_are_spoken() -> None:
-    assert [spoken(seconds) for seconds in (20, 600, 7200)] == ["20 seconds", "10 minutes", "2 hours"]
+    assert [format_duration(seconds) for seconds in (20, 600, 7200)] == ["20 seconds", "10 minutes", "2 hours"]

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from drift.data.examples import Unlabeled, Vectors
 from drift.data.windows import Windows
 from drift.errors import Interrupted
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Unlabeled, Vectors
-from drift.tasks.words import UnlabeledWords
-from drift.training.machine import Alone
+from drift.tasks.tokens.words import UnlabeledWords
+from drift.training.devices import SingleProcess
 from drift.training.pool import AllUnlabeled
 from drift.training.run_folder import TRACE
 from tests.training.runs import Seen, final_state, same_bits, small_data, small_run, small_student, stopped_after
@@ -27,7 +27,7 @@ def itself(inputs: Tensor) -> Tensor:
 
 
 def pool_of(rows: Tensor, **options: Any) -> AllUnlabeled:
-    return AllUnlabeled(Unlabeled(Vectors(X, **options), rows), Alone())
+    return AllUnlabeled(Unlabeled(Vectors(X, **options), rows), SingleProcess())
 
 
 @pytest.mark.parametrize("lengths", [None, np.arange(50)[::-1].copy()], ids=["as they come", "by length"])
@@ -67,7 +67,7 @@ def word_numbers(inputs: dict[str, Tensor]) -> Tensor:
 @pytest.mark.parametrize("places", [None, [3, 0], [4]])
 def test_words_come_row_after_row_however_rows_were_batched(places: list[int] | None) -> None:
     rows = torch.tensor([4, 1, 0, 2])
-    pool = AllUnlabeled(UnlabeledWords(WORDS, rows), Alone())
+    pool = AllUnlabeled(UnlabeledWords(WORDS, rows), SingleProcess())
     assert pool.counts.tolist() == [5, 1, 3, 4]
     if places == [4]:
         with pytest.raises((IndexError, RuntimeError)):

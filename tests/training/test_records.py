@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from drift.data.examples import Labeled, Unlabeled
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Labeled, Unlabeled
 from drift.training.data import TrainingData
 from drift.training.evaluation import predict
 from drift.training.run_folder import TRACE

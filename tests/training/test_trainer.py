@@ -5,12 +5,12 @@ import torch
 
 from drift import Game
 from drift.data.budget import LabelBudget
+from drift.data.examples import Labeled, Unlabeled, Vectors
 from drift.errors import ConfigError
 from drift.models.stacked import Stacked
-from drift.tasks.examples import Labeled, Unlabeled, Vectors
 from drift.training.data import TrainingData
+from drift.training.devices import SingleProcess
 from drift.training.feeds import Feed
-from drift.training.machine import Alone
 from tests.training.runs import (
     SETTINGS,
     Seen,
@@ -197,5 +197,5 @@ def test_stacked_trials_come_to_what_each_comes_to_alone() -> None:
 
 def test_the_callers_random_numbers_go_on_as_if_nothing_had_run() -> None:
     before = torch.random.get_rng_state()
-    small_run(student=small_student(dropout=0.3), machine=Alone()).run()
+    small_run(student=small_student(dropout=0.3), machine=SingleProcess()).run()
     assert torch.equal(before, torch.random.get_rng_state())

@@ -83,7 +83,7 @@ def test_votes_ties_and_the_name_of_the_column(folder: Path) -> None:
 @pytest.mark.parametrize("extra", [["--jobs", "2"], ["--ties", "random", "--seed", "3"]])
 def test_pieces_and_processes_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, extra: list[str]) -> None:
     whole = run("-o", "whole.csv", "--label", "topic", *extra)
-    monkeypatch.setattr(casting, "PIECE", 1)
+    monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
     assert run("-o", "parts.csv", "--label", "topic", *extra) == whole.replace("whole.csv", "parts.csv")
     assert (folder / "parts.csv").read_text() == (folder / "whole.csv").read_text()
 
@@ -116,7 +116,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(folder: Path, arguments: l
 def test_a_fault_in_the_middle_of_the_table_leaves_nothing_behind(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(casting, "PIECE", 1)
+    monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
     (folder / "texts.csv").write_text(TABLE + "6,Late,World,Wrold\n")
     with pytest.raises(DriftError, match="row 6: column 'old' has 'Wrold'; did you mean 'World'"):
         run("-o", "out.csv")

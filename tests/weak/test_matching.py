@@ -127,7 +127,7 @@ def test_processes_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     texts = [str(n) for n in range(103)]
     table = {"old": ["a" if n % 5 == 0 else None for n in range(103)]}
     whole = rules.votes(texts, table)
-    monkeypatch.setattr(casting, "PIECE", 10)
+    monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 10)
     for jobs in (1, 2):
         done: list[int] = []
         np.testing.assert_array_equal(rules.votes(texts, table, jobs=jobs, tick=done.append), whole)

@@ -320,7 +320,7 @@ rules = RuleSet([long, {"name": "brief", "label": "short", "has": ["brief"]}], c
 """
     rules = RuleSet.from_file(written(tmp_path, code, "rules.py"))
     assert votes(rules, "a b c d", "in brief") == [["long", None], [None, "short"]]
-    monkeypatch.setattr(casting, "PIECE", 1)
+    monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
     assert rules.votes(["a b c d", "in brief"], jobs=2).tolist() == [[0, -1], [-1, 1]]
 
 

@@ -47,7 +47,7 @@ def bench(
     from rich.console import Console
     from rich.markup import escape
 
-    from drift.experiments.bench.catalogue import EXHIBITS
+    from drift.paper.bench.catalogue import EXHIBITS
 
     console = Console()
     if name is None:
@@ -55,8 +55,8 @@ def bench(
             console.print(f"{exhibit.name:12} {exhibit.place:16} {exhibit.summary}", highlight=False, soft_wrap=True)
         console.print("\nRun one with [bold]drift bench NAME[/bold]; --dry-run lists its cells first.")
         return
-    from drift.experiments.bench.bench import bench as run_bench
-    from drift.experiments.tables import show_table
+    from drift.paper.bench.bench import bench as run_bench
+    from drift.runs.comparing.tables import show_table
     from drift.training.threads import keep_freed_memory
 
     keep_freed_memory()

@@ -26,8 +26,8 @@ def compare(
 
         drift compare runs/* --baseline runs/supervised --paired-t -o table.tex
     """
-    from drift.experiments.comparing import compare as compare_runs
-    from drift.experiments.tables import show_table
+    from drift.runs.comparing.compare import compare as compare_runs
+    from drift.runs.comparing.tables import show_table
 
     show_table(compare_runs(*runs, baseline=baseline, paired_t=paired_t, out=out))
     if out is not None:

@@ -11,7 +11,7 @@ def datasets() -> None:
         DRIFT_DATA=~/data drift datasets
     """
     from drift.cli.show import show_table
-    from drift.experiments.bench.datasets import dataset_tables
+    from drift.paper.bench.datasets import dataset_tables
 
     tables, faults = dataset_tables()
     for table in tables:

@@ -36,7 +36,7 @@ def demo(
     from rich.table import Table
 
     from drift.errors import FileError
-    from drift.experiments import digits, moons_demo, text_demo
+    from drift.paper.demos import digits, moons_demo, text_demo
     from drift.training.progress import progress
     from drift.training.threads import keep_freed_memory
 

@@ -92,7 +92,7 @@ def fit(
     keep_freed_memory()
     run_fit: Callable[..., Any] = plain_fit
     if tune:
-        from drift.experiments.tuning import tune as search
+        from drift.runs.tuning.tune import tune as search
 
         run_fit = partial(search, trials=trials, jobs=jobs, cluster=cluster)
     done = run_fit(

@@ -67,7 +67,7 @@ def label(
     from drift.errors import ConfigError
     from drift.weak import ABSTAIN, RuleSet
     from drift.weak import label as label_texts
-    from drift.weak.casting import PIECE
+    from drift.weak.casting import TEXTS_PER_BATCH
 
     if task is Task.tokens:
         from drift.cli.label_tokens import label_sentences
@@ -97,7 +97,7 @@ def label(
     if taken := [name for name in (column, *vote_columns) if name in names]:
         raise ConfigError(f"{table} has a column {taken[0]!r} already; rename it, or give another with --column")
 
-    size = PIECE * effective_n_jobs(jobs)
+    size = TEXTS_PER_BATCH * effective_n_jobs(jobs)
     rng = np.random.default_rng(seed)  # one for the whole table, however it is cut
     summaries = []
     bar = table_bar("Labelling", table, size, encoding=encoding, quiet=quiet)

@@ -68,7 +68,7 @@ def run() -> None:
             goes_on = "; what it had begun to train goes on with drift fit --resume -o RUN" if "fit" in sys.argv else ""
             print(f"drift: stopped{goes_on}", file=sys.stderr)
         if end.code in (None, 0) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            from drift.training.machine import leave
+            from drift.training.devices import leave
 
             leave()
         raise

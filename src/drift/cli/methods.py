@@ -16,4 +16,4 @@ def methods() -> None:
     typer.echo(f"{'method':{width}}  {'tasks':20}  {'cost':>5}  what it does")
     for name, method in METHODS.items():
         tasks = ", ".join(method.tasks)
-        typer.echo(f"{name:{width}}  {tasks:20}  {method.arithmetic:4.1f}x  {method.summary}")
+        typer.echo(f"{name:{width}}  {tasks:20}  {method.relative_cost:4.1f}x  {method.summary}")

@@ -31,12 +31,12 @@ def predict(
 
         drift predict runs/topics new.parquet -o sure.jsonl.gz --abstain-below 0.9
     """
-    from drift.runs.predict import PIECE, load
+    from drift.runs.predict import ROWS_PER_CHUNK, load
     from drift.runs.predict import predict as label_rows
 
     opened = load(run, model=model)
     at_once = opened.metrics["task"] == "nodes"  # there are no pieces to show
-    with table_bar("Predicting", table, PIECE, encoding=encoding, quiet=quiet or at_once) as tick:
+    with table_bar("Predicting", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet or at_once) as tick:
         label_rows(
             opened, table, out, text=text, edges=edges, abstain_below=abstain_below, encoding=encoding, tick=tick
         )
@@ -58,11 +58,11 @@ def evaluate(
 
         drift evaluate runs/topics test.csv --label topic
     """
-    from drift.runs.predict import PIECE, load
+    from drift.runs.predict import ROWS_PER_CHUNK, load
     from drift.runs.predict import evaluate as score
 
     opened = load(run)
-    with table_bar("Scoring", table, PIECE, encoding=encoding, quiet=quiet) as tick:
+    with table_bar("Scoring", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         found = score(opened, table, text=text, label=label, abstain_below=abstain_below, encoding=encoding, tick=tick)
     where = f" in column {found['label']!r}" if "label" in found else ""
     typer.echo(f"{found['labeled_rows']:,} of {found['rows']:,} rows have a label{where}")

@@ -8,7 +8,7 @@ import typer
 from drift.cli.table_bar import table_bar
 
 if TYPE_CHECKING:
-    from drift.runs.suggest import Suggestion
+    from drift.tasks.text.suggest import Suggestion
 
 
 def suggest(
@@ -32,10 +32,10 @@ def suggest(
 
         drift suggest runs/topics data.csv -n 50 -o to-label.csv --label topic
     """
-    from drift.runs.predict import PIECE
-    from drift.runs.suggest import suggest as choose
+    from drift.runs.predict import ROWS_PER_CHUNK
+    from drift.tasks.text.suggest import suggest as choose
 
-    with table_bar("Looking", table, PIECE, encoding=encoding, quiet=quiet) as tick:
+    with table_bar("Looking", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         chosen = choose(run, table, n, out=out, text=text, label=label, encoding=encoding, tick=tick)
     if out is None:
         _show(chosen)

@@ -50,17 +50,17 @@ class Game:
 
     student: any module whose call returns logits `(N, C)`, or an object with `.logits`.
     alpha: weight of the old teacher in the average; α in the paper.
-    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, spared: see `SoftStrategy`.
+    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class: see `SoftStrategy`.
     strategy: another follower's strategy in place of the one those seven describe.
     coupling: "differentiable" anticipates the teacher; "detached" is conventional self-training.
     pseudo_label: which rows get pseudo-labels: "unlabeled" as in Eq. 4, or "all", B_u ∪ B_l, as in Algorithm 1.
     unlabeled_weight: λ, 1 in the paper.
     teacher: a second module like the student, when a copy will not do (wrapped or sharded models).
     teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
-    one_call: the student answers labelled and unlabelled rows in one call. For models of a whole graph, which compute
+    full_graph: the student answers labelled and unlabelled rows in one call. For models of a whole graph, which compute
         every node whichever are asked for; inputs are then row numbers, `(N,)` or `(trials, N)`.
     stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
-    alone: this process plays by itself. Otherwise, where torch.distributed is in use, a batch is spread over all
+    single_process: this process plays by itself. Otherwise, where torch.distributed is in use, a batch is spread over all
         processes: each calls with its own rows, and class masses and means are those of all of them together.
     """
 
@@ -75,23 +75,25 @@ class Game:
         reweight: bool = True,
         differentiate_labels: bool = True,
         differentiate_weights: bool = True,
-        spared: int | None = None,
+        unbalanced_class: int | None = None,
         strategy: Strategy | None = None,
         coupling: Coupling = "differentiable",
         pseudo_label: PseudoLabel = "unlabeled",
         unlabeled_weight: float = 1.0,
         teacher: nn.Module | None = None,
         teacher_mode: TeacherMode = "eval",
-        one_call: bool = False,
+        full_graph: bool = False,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
         check_kind("student", student, nn.Module, "give a torch module that returns logits")
         if teacher is not None:
             check_kind("teacher", teacher, nn.Module, "give a second module like the student, or None for a copy")
         if strategy is not None:
             check_kind("strategy", strategy, Strategy, "give an instance of a drift.Strategy, such as HardStrategy()")
-        described = SoftStrategy(tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, spared)
+        described = SoftStrategy(
+            tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class
+        )
         if strategy is not None and described != SoftStrategy():
             raise ConfigError(
                 "strategy is given and so are settings it replaces (tau, class_mass, ...); set them there"
@@ -107,8 +109,8 @@ class Game:
         self.alpha = alpha
         self.strategy: Strategy = strategy or described
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
-        self.unlabeled_weight, self.stacked, self.alone = unlabeled_weight, stacked, alone
-        self.one_call = one_call
+        self.unlabeled_weight, self.stacked, self.single_process = unlabeled_weight, stacked, single_process
+        self.full_graph = full_graph
         self.steps = 0
         self.last: Parts | None = None
 
@@ -125,7 +127,7 @@ class Game:
     @property
     def _objective(self) -> Objective:
         # Built anew each time: strategy and weight may be changed between steps, as schedules do.
-        return Objective(self.strategy, self.unlabeled_weight, self.stacked, self.alone)
+        return Objective(self.strategy, self.unlabeled_weight, self.stacked, self.single_process)
 
     @property
     def probe(self) -> Inputs:
@@ -196,7 +198,7 @@ class Game:
         inputs, log_q = [], []  # what gets a pseudo-label, and log f(x, θS) on it
         if labeled is not None:
             x_l, y = check_pair(labeled)
-            if self.one_call and unlabeled is not None:
+            if self.full_graph and unlabeled is not None:
                 together = self._log_f(self.student, torch.cat([x_l, unlabeled], dim=-1))
                 log_q_l, log_q_u = torch.split(together, [x_l.shape[-1], unlabeled.shape[-1]], dim=-2)
             else:

@@ -29,34 +29,34 @@ def log_soft_labels(
     *,
     class_mass: bool = True,
     log_prior: Tensor | None = None,
-    spared: int | None = None,
+    unbalanced_class: int | None = None,
 ) -> Tensor:
     """Sharpen the teacher's prediction and balance it by class mass (Eq. 6), in log space.
 
     ỹ_j ∝ p_j^(1/τ) π_j / f_j. The paper has π uniform, which drops out; without class mass f and π are left out.
 
-    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant. spared: a class
+    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant. unbalanced_class: a class
     whose share is left as the batch has it, while the others are balanced among themselves.
     Returns log ỹ, `(..., N, C)`.
     """
     z = log_p / tau
     if class_mass:
         log_f = log_class_mass(z)
-        z = z - (log_f if spared is None else among_the_others(log_f, spared))
+        z = z - (log_f if unbalanced_class is None else among_the_others(log_f, unbalanced_class))
         if log_prior is not None:
             z = z + log_prior
     return log_softmax(z)
 
 
-def among_the_others(log_f: Tensor, spared: int) -> Tensor:
-    """Class masses in units of the mean of the others, and 1 for the spared class, `(..., 1, C)`.
+def among_the_others(log_f: Tensor, unbalanced_class: int) -> Tensor:
+    """Class masses in units of the mean of the others, and 1 for the class `unbalanced_class`, `(..., 1, C)`.
 
-    Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): the spared class keeps its share of the batch.
+    Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): the class `unbalanced_class` keeps its share of the batch.
     """
     C = log_f.shape[-1]
-    if not 0 <= spared < C:
-        raise ShapeError(f"spared={spared} is not one of the {C} classes of the logits")
-    others = torch.arange(C, device=log_f.device) != spared
+    if not 0 <= unbalanced_class < C:
+        raise ShapeError(f"unbalanced_class={unbalanced_class} is not one of the {C} classes of the logits")
+    others = torch.arange(C, device=log_f.device) != unbalanced_class
     log_mean = torch.logsumexp(log_f[..., others], dim=-1, keepdim=True) - math.log(C - 1)
     return torch.where(others, log_f - log_mean, 0.0)
 

@@ -37,12 +37,12 @@ class Objective:
     strategy: Strategy
     unlabeled_weight: float
     stacked: bool
-    alone: bool
+    single_process: bool
 
     @property
     def processes(self) -> int:
         """How many share a batch."""
-        return 1 if self.alone else world_size()
+        return 1 if self.single_process else world_size()
 
     @property
     def spread(self) -> bool:

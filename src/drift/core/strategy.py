@@ -65,7 +65,7 @@ class SoftStrategy(Strategy):
     tau: temperature; below 1 sharpens.
     class_mass: divide by the batch's class masses f_j, which pulls the labels of a batch towards `prior`.
     prior: class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
-    spared: a class that is left out of the balance, such as the tag of words in no entity; None is none, and without
+    unbalanced_class: a class that is left out of the balance, such as the tag of words in no entity; None is none, and without
         class mass it means nothing.
     """
 
@@ -75,13 +75,13 @@ class SoftStrategy(Strategy):
     reweight: bool = True
     differentiate_labels: bool = True
     differentiate_weights: bool = True
-    spared: int | None = None
+    unbalanced_class: int | None = None
 
     def __post_init__(self) -> None:
         if not (is_number(self.tau) and self.tau > 0):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
-        if self.spared is not None and self.prior is not None:
-            raise ConfigError("spared leaves a class its share, and prior gives it another; drop one of them")
+        if self.unbalanced_class is not None and self.prior is not None:
+            raise ConfigError("unbalanced_class leaves a class its share, and prior gives it another; drop one of them")
         if self.prior is not None:
             if not self.class_mass:
                 raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")
@@ -102,7 +102,11 @@ class SoftStrategy(Strategy):
                 "a batch of one with class mass has uniform labels and teaches nothing; use more rows", stacklevel=2
             )
         log_y = log_soft_labels(
-            log_p, self.tau, class_mass=self.class_mass, log_prior=self._log_prior(log_p), spared=self.spared
+            log_p,
+            self.tau,
+            class_mass=self.class_mass,
+            log_prior=self._log_prior(log_p),
+            unbalanced_class=self.unbalanced_class,
         )
         # From the labels as they are, so that DrW survives without DrPL.
         omega = sample_weight(log_y) if self.reweight else torch.ones_like(log_y[..., 0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 from drift.errors import FileError
 
 
@@ -33,8 +33,8 @@ def cache_place(name: str) -> Path:
 
 
 def cache_file(path: Path) -> AbstractContextManager[Path]:
-    """Write a file of the cache as `whole_file` does; where that cannot be, the message says how to move the cache."""
-    return whole_file(path, advice=ADVICE)
+    """Write a file of the cache as `atomic_file` does; where that cannot be, the message says how to move the cache."""
+    return atomic_file(path, advice=ADVICE)
 
 
 def content_key(texts: Iterable[str], *settings: object) -> str:

@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # a write fails without the na
 
 
 @contextmanager
-def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Fill a temporary folder in the block; it takes the place of `path` when the block ends, and only then."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
@@ -46,7 +46,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, advice: str = "give another place") -> Iterator[Path]:
+def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another place") -> Iterator[Path]:
     """Write to a temporary name in the block; the file takes the place of `path` when the block ends, and only then.
 
     advice: what to do where that cannot be, to end a message with.

@@ -26,7 +26,7 @@ class Block(NamedTuple):
     weights: Tensor
 
 
-def mixed(values: Tensor, block: Block) -> Tensor:
+def aggregate_neighbours(values: Tensor, block: Block) -> Tensor:
     """These rows of Â times `values`: `(N, width)`. Of the values only the rows of its sources are read."""
     starts, sources, weights = block
     return embedding_bag(
@@ -163,4 +163,4 @@ class SampledNodes:
         entropy = (self.seed, zlib.crc32(rows.numpy().tobytes()))
         generator = torch.Generator().manual_seed(int(np.random.SeedSequence(entropy).generate_state(1)[0]))
         first, second = self.neighbours.sample(rows, self.fanouts, generator)
-        return mixed(self.features, first), second
+        return aggregate_neighbours(self.features, first), second

@@ -41,7 +41,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Row:
+class SentenceRow:
     """One sentence. where: its file or row; line: of its first token, where each token has a line of its own."""
 
     where: str
@@ -56,7 +56,7 @@ class Row:
         return f"{self.where}, token {token + 1}" if self.line is None else f"{self.where}:{self.line + token}"
 
 
-def split_words(text: str) -> Offsets:
+def word_offsets(text: str) -> Offsets:
     """Where the tokens of a text begin and end: runs of word characters, and each other mark alone."""
     return [match.span() for match in WORD.finditer(text)]
 
@@ -67,7 +67,7 @@ def is_conll(source: Any) -> bool:
     return name.lower().removesuffix(".gz").endswith(CONLL_SUFFIXES)
 
 
-def conll_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[Row]:
+def conll_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[SentenceRow]:
     """The sentences of a file with one token a line, whose columns are called by their numbers, from 1."""
     name = source_name(source)
     names: list[str] = []
@@ -86,7 +86,7 @@ def conll_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[Row]:
                 )
         columns = dict(zip(names, zip(*rows, strict=True), strict=True))
         tokens, label, weak = chosen
-        yield Row(name, list(columns[tokens]), _written(columns, label), _written(columns, weak), first)
+        yield SentenceRow(name, list(columns[tokens]), _written(columns, label), _written(columns, weak), first)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -104,7 +104,7 @@ def _written(columns: dict[str, tuple[str, ...]], name: str | None) -> Tags | No
     return None if name is None else [None if tag == NO_TAG else label_of(tag) for tag in columns[name]]
 
 
-def table_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[Row]:
+def table_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[SentenceRow]:
     """The sentences of a table, a row each: a column of strings holds texts, one of lists tokens."""
     name = source_name(source)
     chosen = None
@@ -128,7 +128,7 @@ def table_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[Row]:
                 yield _token_row(where, value, labels, weak)
 
 
-def sentence_of(value: Any, source: str, row: int) -> Row:
+def sentence_of(value: Any, source: str, row: int) -> SentenceRow:
     """One value of a table's column as a sentence without tags: a list of tokens, or a text."""
     where = f"{source}, row {row + 1}"
     if isinstance(value, str):
@@ -173,12 +173,14 @@ def _values(source: Any, chunk: Chunk, column: str | None) -> list[Any]:
     return values
 
 
-def _token_row(where: str, value: Any, labels: Any, weak: Any) -> Row:
+def _token_row(where: str, value: Any, labels: Any, weak: Any) -> SentenceRow:
     tokens = [] if value is None else _listed(value, "tokens", where)
     for place, token in enumerate(tokens, 1):
         if not isinstance(token, str):
             raise DataError(f"{where}, token {place}: {token!r} is not a string; write every token as one")
-    return Row(where, tokens, _tags(labels, len(tokens), "labels", where), _tags(weak, len(tokens), "weak tags", where))
+    return SentenceRow(
+        where, tokens, _tags(labels, len(tokens), "labels", where), _tags(weak, len(tokens), "weak tags", where)
+    )
 
 
 def _tags(value: Any, length: int, what: str, where: str) -> Tags | None:
@@ -196,12 +198,12 @@ def _tags(value: Any, length: int, what: str, where: str) -> Tags | None:
     return [label_of(tag) for tag in tags]
 
 
-def _text_row(where: str, text: str, labels: Any, weak: Any) -> Row:
-    offsets = split_words(text)
+def _text_row(where: str, text: str, labels: Any, weak: Any) -> SentenceRow:
+    offsets = word_offsets(text)
     gold, votes = (_span_tags(spans, text, offsets, where) for spans in (labels, weak))
     if votes is not None:
         votes = [None if tag == OUTSIDE else tag for tag in votes]  # where no rule fired, nobody has said O
-    return Row(where, [text[start:end] for start, end in offsets], gold, votes, text=text, offsets=offsets)
+    return SentenceRow(where, [text[start:end] for start, end in offsets], gold, votes, text=text, offsets=offsets)
 
 
 def _span_tags(value: Any, text: str, offsets: Offsets, where: str) -> Tags | None:

@@ -5,12 +5,21 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from drift.data.sentence_formats import Offsets, Row, Tags, Wanted, conll_rows, is_conll, split_words, table_rows
+from drift.data.sentence_formats import (
+    Offsets,
+    SentenceRow,
+    Tags,
+    Wanted,
+    conll_rows,
+    is_conll,
+    table_rows,
+    word_offsets,
+)
 from drift.data.tables import source_name
 from drift.data.tags import faults, guess_scheme, split_tag, tag_fault, to_iob2
 from drift.errors import DataError, LabelError
 
-__all__ = ["Sentences", "read_sentences", "split_words"]
+__all__ = ["Sentences", "read_sentences", "word_offsets"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,7 @@ def read_sentences(
       spaces, `_` where there is no tag, a blank line after each sentence; -DOCSTART- lines are passed over;
     - a table (see `drift.data.tables`) with a list of tokens a row, and lists of tags beside them;
     - a table with a text a row, and lists of {"start": 0, "end": 5, "label": "LOC"} or [0, 5, "LOC"] in characters,
-      which begin and end where the tokens of `split_words` do. What no weak span covers has no weak tag: it is not O.
+      which begin and end where the tokens of `word_offsets` do. What no weak span covers has no weak tag: it is not O.
     tokens, label, weak: columns by name, or by number from 1 in CoNLL columns, where by default the first has tokens
     and the last labels. In tables they may be called tokens, words or text; labels, ner_tags, tags, spans or entities;
     weak or weak_spans. label: "" says that there is none.
@@ -94,11 +103,11 @@ def read_sentences(
     )
 
 
-def _tagged(row: Row) -> list[Tags]:
+def _tagged(row: SentenceRow) -> list[Tags]:
     return [tags for tags in (row.labels, row.weak) if tags is not None]
 
 
-def _misplaced(rows: list[Row], scheme: str) -> list[str]:
+def _misplaced(rows: list[SentenceRow], scheme: str) -> list[str]:
     """The tags that stand where the scheme does not allow them; tags that it does not know are refused."""
     found = []
     for row in rows:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 from drift.data.table_formats import DELIMITERS, Columns, first_line, format_of, is_gzipped, pyarrow_modules
 from drift.errors import DataError, DriftError, FileError, StateError
 
@@ -47,7 +47,7 @@ class TableWriter:
 
     def __enter__(self) -> "TableWriter":
         with self._faults():
-            aside = self._open.enter_context(whole_file(self.path))
+            aside = self._open.enter_context(atomic_file(self.path))
             self._file: BinaryIO = self._open.enter_context(aside.open("xb"))
         if is_gzipped(self.path):
             # Neither a name nor a time inside: the same rows make the same bytes.

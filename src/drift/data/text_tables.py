@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Columns:
+class TextColumns:
     """Which column is what. guessed: those that nobody named, for telling."""
 
     text: str
@@ -40,7 +40,7 @@ class TextTable:
 
 def choose_columns(
     source: Any, *, text: str | None = None, label: str | None = None, weak: str | None = None, encoding: str = "utf-8"
-) -> Columns:
+) -> TextColumns:
     """The columns that were named, and obvious ones for those that were not; label: "" means that there is none."""
     sample, name = next(read_chunks(source, encoding=encoding)), source_name(source)
     names = list(sample.columns)
@@ -56,10 +56,10 @@ def choose_columns(
         label = guess_label_column([column for column in free if column != text], sample, text)
         if label is not None:
             guessed.append(f"label: {label}")
-    return Columns(text, label or None, weak, tuple(guessed))
+    return TextColumns(text, label or None, weak, tuple(guessed))
 
 
-def read_texts(source: Any, columns: Columns, *, encoding: str = "utf-8") -> TextTable:
+def read_texts(source: Any, columns: TextColumns, *, encoding: str = "utf-8") -> TextTable:
     """Read a table; a row without text keeps its place as an empty text."""
     name = source_name(source)
     labels: list[str | None] = []

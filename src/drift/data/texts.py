@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from drift.data.cache import ADVICE, cache_place, content_key
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 from drift.data.packages import needed_for
 from drift.errors import DataError
 
@@ -32,7 +32,7 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
         file = Path(aside) / "texts.arrow"
         target = folder / f"{content_key(_written(texts, file))}.arrow"
         if not target.exists():
-            with whole_file(target, advice=ADVICE) as place:
+            with atomic_file(target, advice=ADVICE) as place:
                 os.replace(file, place)
     return datasets.Dataset.from_file(str(target))
 

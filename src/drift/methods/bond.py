@@ -9,7 +9,7 @@ to the weights it had before any training: they are copied when the method is ma
 before the next step, so that a look at dev and the end of a run see the trained student.
 
 Differs from paper: f_j is summed over the batch, as in the published code; the equation there sums over all rows.
-Differs from paper: with `spared`, f is 1 for one class and, for the others, counted in units of their mean. Words of no
+Differs from paper: with `unbalanced_class`, f is 1 for one class and, for the others, counted in units of their mean. Words of no
 entity are most of all; divided by how many they are, too many words become entities.
 Differs from paper: a batch without a row that sure has its surest row; it would teach nothing.
 Differs from paper: the published code takes the divergence to logits that are not normalised; here they are.
@@ -32,10 +32,10 @@ from drift.core.labels import among_the_others, log_class_mass
 from drift.core.losses import student_loss
 from drift.core.softmax import log_softmax
 from drift.core.strategy import Response, Strategy
+from drift.data.examples import Batch
 from drift.methods.method import Backward
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class BondSettings(Settings):
@@ -43,7 +43,9 @@ class BondSettings(Settings):
 
     teacher_every: int = Field(100, ge=1, description="Steps after which the student becomes the teacher, R.")
     threshold: float = Field(0.9, ge=0, lt=1, description="Pseudo-labels must be this sure to count, ε.")
-    spared: int | None = Field(None, ge=0, description="A class to leave out of f; for words, 0 is the tag O.")
+    unbalanced_class: int | None = Field(
+        None, ge=0, description="A class to leave out of f; for words, 0 is the tag O."
+    )
     reinitialize: bool = Field(False, description="Train the student anew, from before the start, for each teacher.")
     unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term, λ.")
     own_loss: bool = Field(False, description="Keep the model's own term beside it, such as GRAND's consistency.")
@@ -61,7 +63,7 @@ class SureStrategy(Strategy):
     """Squared labels over class frequencies, and only those above the threshold. See `BondSettings`."""
 
     threshold: float
-    spared: int | None = None
+    unbalanced_class: int | None = None
 
     @property
     def differentiable(self) -> bool:
@@ -69,8 +71,8 @@ class SureStrategy(Strategy):
 
     def respond(self, log_p: Tensor) -> Selected:
         log_f = log_class_mass(log_p)  # (..., 1, C)
-        if self.spared is not None:
-            log_f = among_the_others(log_f, self.spared)
+        if self.unbalanced_class is not None:
+            log_f = among_the_others(log_f, self.unbalanced_class)
         log_y = log_softmax(2 * log_p - log_f)
         sure = log_y.exp().amax(-1)
         omega = (sure >= sure.amax(-1, keepdim=True).clamp(max=self.threshold)).to(log_p)
@@ -82,21 +84,21 @@ class SureStrategy(Strategy):
         return student_loss(response.log_y, response.omega, log_q) / response.share
 
 
-class Bond(Played):
+class Bond(GameMethod):
     """See the module."""
 
     name = "bond"
     summary = "a frozen teacher's sure answers, squared and balanced; the student takes its place now and then"
     settings_type = BondSettings
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
 
     def __init__(self, student: nn.Module, settings: BondSettings, **options: Any) -> None:
         game = Game(
             student,
-            strategy=SureStrategy(settings.threshold, settings.spared),
+            strategy=SureStrategy(settings.threshold, settings.unbalanced_class),
             unlabeled_weight=settings.unlabeled_weight,
             coupling="detached",
-            one_call=getattr(student, "one_call", False),
+            full_graph=getattr(student, "full_graph", False),
             **options,
         )
         super().__init__(game, own_loss=settings.own_loss)

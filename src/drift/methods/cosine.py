@@ -34,11 +34,11 @@ from drift.core.checks import check_labels, check_pair
 from drift.core.forward import joined, log_probabilities
 from drift.core.randomness import random_state, set_random_state
 from drift.core.teacher import undisturbed_buffers
+from drift.data.examples import Batch
 from drift.methods.method import Backward
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.models.hidden import representations, representations_move
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class CosineSettings(Settings):
@@ -52,14 +52,14 @@ class CosineSettings(Settings):
     unlabeled_weight: float = Field(1.0, ge=0, description="Of all that beside the supervised loss.")
 
 
-class Cosine(Played):
+class Cosine(GameMethod):
     """See the module."""
 
     name = "cosine"
     summary = "self-training on confident rows, with representations drawn together by class (COSINE)"
     settings_type = CosineSettings
     tasks = ("text", "tokens")
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
 
     def __init__(
         self,
@@ -68,9 +68,11 @@ class Cosine(Played):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
-        super().__init__(Game(student, tau=0.5, coupling="detached", teacher=teacher, stacked=stacked, alone=alone))
+        super().__init__(
+            Game(student, tau=0.5, coupling="detached", teacher=teacher, stacked=stacked, single_process=single_process)
+        )
         self.settings, self._regularizers = settings, dict[str, Tensor]()
         self._moves = representations_move(student)
 

@@ -22,13 +22,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
+from drift.data.examples import Batch
 from drift.methods.graph_branch import convolutional
 from drift.methods.method import Method
 from drift.methods.schedules import ramp
 from drift.models.gcn import GCN
-from drift.models.propagation import rows_of
+from drift.models.propagation import select_rows
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class GraphMixSettings(Settings):
@@ -49,7 +49,7 @@ class GraphMix(Method):
     summary = "a perceptron with the network's own weights learns beside it, from mixed nodes"
     settings_type = GraphMixSettings
     tasks = ("nodes",)
-    arithmetic = 16 / 3  # the network's step, ten looks of a third, the perceptron's step
+    relative_cost = 16 / 3  # the network's step, ten looks of a third, the perceptron's step
 
     def __init__(self, student: nn.Module, settings: GraphMixSettings, **options: Any) -> None:
         super().__init__(student, settings, **options)
@@ -82,9 +82,9 @@ class GraphMix(Method):
         share = share.to(labels).view(-1, 1, 1)
 
         def mix(values: Tensor) -> Tensor:
-            return share * values + (1 - share) * rows_of(values, order)
+            return share * values + (1 - share) * select_rows(values, order)
 
-        x = rows_of(sums, rows) + network.first_bias
+        x = select_rows(sums, rows) + network.first_bias
         activated = torch.relu(x)
         hidden = torch.where(at_hidden.view(-1, 1, 1), mix(activated), torch.relu(mix(x)))
         if network.training and network.dropout:

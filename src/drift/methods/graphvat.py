@@ -23,11 +23,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
+from drift.data.examples import Batch
 from drift.methods.graph_branch import convolutional, from_first_layer, neighbours_mean
 from drift.methods.method import Method
 from drift.models.gcn import GCN
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 SMALLEST = 1e-12  # a length below it is none
 PROBE = 0.01  # ξ
@@ -48,7 +48,9 @@ class GraphVAT(Method):
     summary = "a node's class bears the worst small change of its features, and stays near its neighbours'"
     settings_type = GraphVATSettings
     tasks = ("nodes",)
-    arithmetic = 14 / 3  # the supervised step, one look at all, two searches without the weights' gradients, two terms
+    relative_cost = (
+        14 / 3
+    )  # the supervised step, one look at all, two searches without the weights' gradients, two terms
 
     def __init__(self, student: nn.Module, settings: GraphVATSettings, **options: Any) -> None:
         super().__init__(student, settings, **options)

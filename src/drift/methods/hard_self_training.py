@@ -15,7 +15,7 @@ from torch import nn
 from drift.core import Game
 from drift.core.game import PseudoLabel, TeacherMode
 from drift.core.strategy import HardStrategy
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.settings import Settings
 
 
@@ -29,13 +29,13 @@ class HardSelfTrainingSettings(Settings):
     teacher_mode: TeacherMode = Field("eval", description="Whether the teacher answers with dropout (train) or not.")
 
 
-class HardSelfTraining(Played):
+class HardSelfTraining(GameMethod):
     """See the module."""
 
     name = "hard-self-training"
     summary = "hard pseudo-labels: the most likely class by a moving-average teacher, taken for the truth"
     settings_type = HardSelfTrainingSettings
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
 
     def __init__(self, student: nn.Module, settings: HardSelfTrainingSettings, **options: Any) -> None:
         game = Game(
@@ -43,7 +43,7 @@ class HardSelfTraining(Played):
             **settings.model_dump(exclude={"own_loss"}),
             strategy=HardStrategy(),
             coupling="detached",
-            one_call=getattr(student, "one_call", False),
+            full_graph=getattr(student, "full_graph", False),
             **options,
         )
         super().__init__(game, own_loss=settings.own_loss)

@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from drift.core.forward import Inputs
+from drift.data.examples import Examples, Labeled
 from drift.data.tokenized import Progress
-from drift.tasks.examples import Examples, Labeled
 
 
 class Pool(Protocol):
@@ -21,10 +21,10 @@ class Pool(Protocol):
 
     @property
     def counts(self) -> np.ndarray | None:
-        """How many things are classified in each row, `(n,)`; None if it is one, the row itself."""
+        """How many targets are classified in each row, `(n,)`; None if it is one, the row itself."""
 
     def ask(self, answer: Callable[[Inputs], Tensor], places: Tensor | None = None) -> Tensor:
-        """What `answer` says of rows, without gradients: `(..., n, k)` for inputs that have n things to classify.
+        """What `answer` says of rows, without gradients: `(..., n, k)` for inputs that have n targets to classify.
 
         answer: from inputs to `(..., n, k)`; it sets the modes of the models it asks. places: which rows, `(n,)` or
         `(trials, n)`; all if left out.

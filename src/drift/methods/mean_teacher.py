@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from drift.core import Game
 from drift.core.strategy import Response, Strategy
+from drift.data.examples import Batch
 from drift.methods.method import Backward
 from drift.methods.schedules import ramp
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class MeanTeacherSettings(Settings):
@@ -51,13 +51,13 @@ class Consistency(Strategy):
         return (response.log_y.exp() - log_q.exp()).square().mean(-1)
 
 
-class MeanTeacher(Played):
+class MeanTeacher(GameMethod):
     """See the module."""
 
     name = "mean-teacher"
     summary = "agreement with a moving-average teacher, each under dropout of its own"
     settings_type = MeanTeacherSettings
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
     head_dropout = 0.5
 
     def __init__(self, student: nn.Module, settings: MeanTeacherSettings, **options: Any) -> None:
@@ -66,7 +66,7 @@ class MeanTeacher(Played):
             strategy=Consistency(),
             coupling="detached",
             teacher_mode="train",
-            one_call=getattr(student, "one_call", False),
+            full_graph=getattr(student, "full_graph", False),
             **options,
         )
         super().__init__(game, own_loss=settings.own_loss)

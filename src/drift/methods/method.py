@@ -12,9 +12,9 @@ from drift.core.forward import Inputs, log_probabilities
 from drift.core.losses import supervised_loss
 from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
+from drift.data.examples import Batch
 from drift.methods.materials import Materials, Pool, Texts
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 Backward = Callable[[Tensor], None]
 
@@ -30,12 +30,12 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for `drift methods`
     settings_type: ClassVar[type[Settings]]
     tasks: ClassVar[tuple[str, ...]] = ("text", "tokens", "nodes")  # that it can serve
-    arithmetic: ClassVar[float]  # see `drift methods`: what a step costs, in supervised steps
-    goes_on: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
+    relative_cost: ClassVar[float]  # see `drift methods`: what a step costs, in supervised steps
+    has_second_phase: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
     has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
     head_dropout: ClassVar[float] = 0.0  # before a head on fixed vectors, which has none of its own, if it needs some
     model: ClassVar[str | None] = None  # the one model it is made for, by the name users call it
-    on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
+    trains_on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
     refresh_every: int | None = None  # steps between looks at all unlabelled rows, if it takes any
 
     def __init__(
@@ -45,11 +45,11 @@ class Method(ABC):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
         """settings: of `settings_type`. stacked, alone: see `Game`."""
         self.student, self.stacked = student, stacked
-        self.objective = Objective(SoftStrategy(), 0.0, stacked, alone)
+        self.objective = Objective(SoftStrategy(), 0.0, stacked, single_process)
         self.mean = self.objective.mean
 
     @property

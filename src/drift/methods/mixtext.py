@@ -35,13 +35,13 @@ from drift.core.checks import check_pair
 from drift.core.forward import Inputs
 from drift.core.game import Coupling
 from drift.data.augmentation import AugmentationSettings
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.augmented import augmented
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import Backward
-from drift.methods.self_training import Played
-from drift.models.hidden import class_count, depth, mixed
-from drift.tasks.examples import Batch
+from drift.methods.self_training import GameMethod
+from drift.models.hidden import class_count, depth, mixed_log_probabilities
 
 OF_TWELVE = 12  # layers of the encoder that `layers` are counted in
 
@@ -76,14 +76,14 @@ class MixTextSettings(AugmentationSettings):
         return self
 
 
-class MixText(Played):
+class MixText(GameMethod):
     """See the module."""
 
     name = "mixtext"
     summary = "hidden states of labelled, unlabelled and augmented texts mixed, and labels with them"
     settings_type = MixTextSettings
     tasks = ("text",)
-    arithmetic = 11 / 3  # labelled, unlabelled and one view learnt from; guesses on the last two
+    relative_cost = 11 / 3  # labelled, unlabelled and one view learnt from; guesses on the last two
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class MixText(Played):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
         game = Game(
             student,
@@ -103,7 +103,7 @@ class MixText(Played):
             coupling=settings.coupling,
             teacher=teacher,
             stacked=stacked,
-            alone=alone,
+            single_process=single_process,
         )
         super().__init__(game)
         self.settings = settings
@@ -130,7 +130,7 @@ class MixText(Played):
         if self.settings.margin_weight and batch.unlabeled is not None:  # once more, each mixed with itself
             inputs.append(batch.unlabeled)
             order = torch.cat([order, len(order) + torch.arange(guess.shape[-2], device=order.device)])
-        log_q = mixed(self.student, inputs, layer, share, order, stacked=self.stacked)
+        log_q = mixed_log_probabilities(self.student, inputs, layer, share, order, stacked=self.stacked)
         return self._score(target, log_q, labeled, batch)
 
     def guess(self, forms: Sequence[Inputs]) -> Tensor:

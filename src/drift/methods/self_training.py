@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from drift.core import Game
 from drift.core.forward import Inputs
 from drift.core.game import Coupling, PseudoLabel, TeacherMode
+from drift.data.examples import Batch
 from drift.methods.method import Backward, Method
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class SelfTrainingSettings(Settings):
@@ -28,7 +28,7 @@ class SelfTrainingSettings(Settings):
     tau: float = Field(0.5, gt=0, description="Temperature of the pseudo-labels, below 1 sharpens; τ in the paper.")
     class_mass: bool = Field(True, description="Balance the pseudo-labels of a batch by class.")
     prior: tuple[float, ...] | None = Field(None, description="Class shares to balance towards; uniform if left out.")
-    spared: int | None = Field(
+    unbalanced_class: int | None = Field(
         None, ge=0, description="A class to leave out of the balance; for words, 0 is the tag O."
     )
     reweight: bool = Field(True, description="Weigh examples by how sure the teacher is; ω in the paper.")
@@ -40,13 +40,13 @@ class SelfTrainingSettings(Settings):
     teacher_mode: TeacherMode = Field("eval", description="Whether the teacher answers with dropout (train) or not.")
 
 
-class Played(Method):
+class GameMethod(Method):
     """Any game as a method."""
 
     has_teacher = True
 
     def __init__(self, game: Game, *, own_loss: bool = False) -> None:
-        super().__init__(game.student, None, stacked=game.stacked, alone=game.alone)
+        super().__init__(game.student, None, stacked=game.stacked, single_process=game.single_process)
         self.game, self.own_loss = game, own_loss
 
     @property
@@ -101,13 +101,13 @@ class Played(Method):
         self.game.load_state_dict(state)
 
 
-class SelfTraining(Played):
+class SelfTraining(GameMethod):
     """Conventional self-training with soft, balanced labels and a moving-average teacher."""
 
     name = "self-training"
     summary = "soft pseudo-labels from a moving-average teacher, taken as given"
     settings_type = SelfTrainingSettings
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
     coupling: Coupling = "detached"
 
     def __init__(
@@ -117,16 +117,16 @@ class SelfTraining(Played):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
         game = Game(
             student,
             **settings.model_dump(exclude={"own_loss"}),
             coupling=self.coupling,
             teacher=teacher,
-            one_call=getattr(student, "one_call", False),
+            full_graph=getattr(student, "full_graph", False),
             stacked=stacked,
-            alone=alone,
+            single_process=single_process,
         )
         super().__init__(game, own_loss=settings.own_loss)
 
@@ -136,5 +136,5 @@ class Drift(SelfTraining):
 
     name = "drift"
     summary = "differentiable self-training: the student anticipates how its teacher will answer (the paper)"
-    arithmetic = 3
+    relative_cost = 3
     coupling = "differentiable"

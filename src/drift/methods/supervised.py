@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
+from drift.data.examples import Batch
 from drift.methods.method import Method
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 
 class SupervisedSettings(Settings):
@@ -17,8 +17,8 @@ class Supervised(Method):
     name = "supervised"
     summary = "the labelled rows alone: what every other method starts from"
     settings_type = SupervisedSettings
-    arithmetic = 1
-    goes_on = False
+    relative_cost = 1
+    has_second_phase = False
 
     def loss(self, batch: Batch) -> Tensor:
         return self.initial_loss(batch)

@@ -14,4 +14,4 @@ class TrainOnDev(Supervised):
 
     name = "train-on-dev"
     summary = "the labels of dev alone, learnt from instead of chosen by"
-    on_dev = True
+    trains_on_dev = True

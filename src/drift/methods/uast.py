@@ -9,7 +9,7 @@ class with too few rows has them again. Until the next time the student learns f
 
     L = L_sup(θS) + λ mean -0.1 log(v + 1e-10) · -log f_ŷ(x, θS)
 
-Where several things are classified in a row, words of a sentence, a row has the mean BALD of its words and no class,
+Where several targets are classified in a row, words of a sentence, a row has the mean BALD of its words and no class,
 and labels and weights are the words' own. In the original work T is 30, and 4,096 of 16,384 sampled rows are drawn.
 
 With `coupling="differentiable"` the rows and weights stay and the labels are soft, ỹ ∝ p^(1/τ) by DRIFT's teacher: the
@@ -35,11 +35,11 @@ from drift.core.game import Coupling
 from drift.core.losses import kl_divergence, supervised_loss
 from drift.core.strategy import SoftStrategy
 from drift.core.teacher import undisturbed_buffers
+from drift.data.examples import Batch
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Method
-from drift.methods.self_training import Played
+from drift.methods.self_training import GameMethod
 from drift.settings import Settings
-from drift.tasks.examples import Batch
 
 SMALLEST = 1e-10  # variance
 SCALE = 0.1  # of the weights, α in the published code
@@ -54,7 +54,9 @@ class UASTSettings(Settings):
     every: int = Field(100, ge=1, description="Steps between looks.")
     prefer: Literal["easy", "hard"] = Field("easy", description="Rows whose answers bear dropout, or those that vary.")
     by_class: bool = Field(True, description="As many rows of every class.")
-    spared: int | None = Field(None, ge=0, description="A class that keeps its share; for words, 0 is the tag O.")
+    unbalanced_class: int | None = Field(
+        None, ge=0, description="A class that keeps its share; for words, 0 is the tag O."
+    )
     confidence: bool = Field(True, description="Weigh rows by -log of the variance of their label's probability.")
     unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term, λ.")
     coupling: Coupling = Field("detached", description="differentiable: soft labels of a teacher that is anticipated.")
@@ -79,22 +81,22 @@ class Found:
     counts: Tensor | None
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Labels and weights of the things in these rows."""
+        """Labels and weights of the targets in these rows."""
         # searchsorted copies strided tensors, and says so
         at = torch.searchsorted(self.rows.contiguous(), rows.contiguous())
         if self.counts is not None:
-            at = _things(self.counts, at)
+            at = _targets(self.counts, at)
         return self.labels.gather(-1, at), self.weights.gather(-1, at)
 
 
-class UAST(Played):
+class UAST(GameMethod):
     """See the module."""
 
     name = "uast"
     summary = "learns from rows whose pseudo-labels bear dropout, drawn by class and weighed by their variance"
     settings_type = UASTSettings
     tasks = ("text", "tokens")
-    arithmetic = 2  # of a step; a look costs a third of one a row and pass
+    relative_cost = 2  # of a step; a look costs a third of one a row and pass
     head_dropout = 0.1
 
     def __init__(self, student: nn.Module, settings: UASTSettings, **options: Any) -> None:
@@ -172,8 +174,8 @@ class UAST(Played):
         # Gumbel noise on log-weights: the largest are a draw without replacement.
         keys = (1 - bald if easy else bald).clamp(min=torch.finfo(bald.dtype).tiny).log()
         keys = keys - (-self._noise(keys.shape).log()).log()
-        spared = settings.spared if settings.by_class else None
-        return drawn.gather(-1, drawn_by_group(keys, groups, min(settings.chosen, keys.shape[-1]), spared))
+        unbalanced_class = settings.unbalanced_class if settings.by_class else None
+        return drawn.gather(-1, drawn_by_group(keys, groups, min(settings.chosen, keys.shape[-1]), unbalanced_class))
 
     def _noise(self, shape: Sequence[int]) -> Tensor:
         """In (0, 1), by the method's own generator: the same on every process."""
@@ -198,19 +200,19 @@ class UAST(Played):
         self._found = None if state["found"] is None else Found(**state["found"])
 
 
-def drawn_by_group(keys: Tensor, groups: Tensor, size: int, spared: int | None = None) -> Tensor:
+def drawn_by_group(keys: Tensor, groups: Tensor, size: int, unbalanced_class: int | None = None) -> Tensor:
     """Places `(..., size)` of the largest keys of each group, as many of each; those of small groups come repeatedly.
 
-    keys, groups: `(..., n)`. spared: a group that has its share of all n instead.
+    keys, groups: `(..., n)`. unbalanced_class: a group that has its share of all n instead.
     """
     rows = torch.zeros(*groups.shape[:-1], int(groups.max()) + 1, dtype=torch.long)
     rows = rows.scatter_add(-1, groups, torch.ones_like(groups))  # (..., groups)
     shares = (rows > 0).double()
-    if spared is not None and spared < rows.shape[-1]:
-        kept = rows[..., spared] / groups.shape[-1]
-        shares[..., spared] = 0
+    if unbalanced_class is not None and unbalanced_class < rows.shape[-1]:
+        kept = rows[..., unbalanced_class] / groups.shape[-1]
+        shares[..., unbalanced_class] = 0
         shares *= ((1 - kept) / shares.sum(-1).clamp(min=1)).unsqueeze(-1)
-        shares[..., spared] = kept
+        shares[..., unbalanced_class] = kept
     bounds = (shares / shares.sum(-1, keepdim=True)).cumsum(-1)
     slots = ((torch.arange(size, dtype=torch.float64) + 0.5) / size).expand(*groups.shape[:-1], size).contiguous()
     of_slot = torch.searchsorted(bounds, slots).clamp(max=rows.shape[-1] - 1)  # (..., size)
@@ -227,8 +229,8 @@ def _entropy(p: Tensor, log_p: Tensor) -> Tensor:
     return -torch.where(p > 0, p * log_p, 0.0).sum(-1)
 
 
-def _things(counts: Tensor, rows: Tensor) -> Tensor:
-    """Places of all things of these rows, row after row. counts: of every row."""
+def _targets(counts: Tensor, rows: Tensor) -> Tensor:
+    """Places of all targets of these rows, row after row. counts: of every row."""
     own = counts[rows]
     first = (counts.cumsum(0) - counts)[rows]
     return torch.arange(int(own.sum())) + (first - (own.cumsum(0) - own)).repeat_interleave(own)

@@ -38,12 +38,12 @@ from drift.core.objective import Parts
 from drift.core.softmax import log_softmax
 from drift.core.strategy import Response, Strategy
 from drift.data.augmentation import AugmentationSettings
+from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.augmented import augmented
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import Backward, Method
-from drift.methods.self_training import Played
-from drift.tasks.examples import Batch
+from drift.methods.self_training import GameMethod
 
 SHARPNESS = 5  # of the log and exp schedules
 
@@ -88,14 +88,14 @@ class Confident(Strategy):
         return Response(log_softmax(log_p / self.tau), confident.to(log_p.dtype))
 
 
-class UDA(Played):
+class UDA(GameMethod):
     """See the module."""
 
     name = "uda"
     summary = "unsupervised data augmentation: the same answer on a text and on the text in other words"
     settings_type = UDASettings
     tasks = ("text",)
-    arithmetic = 7 / 3
+    relative_cost = 7 / 3
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class UDA(Played):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
         self.settings = settings
         game = Game(
@@ -116,7 +116,7 @@ class UDA(Played):
             teacher=teacher,
             teacher_mode=settings.teacher_mode,
             stacked=stacked,
-            alone=alone,
+            single_process=single_process,
         )
         super().__init__(game)
 

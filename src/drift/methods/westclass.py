@@ -32,6 +32,7 @@ from drift.core.checks import check_labels, check_pair
 from drift.core.forward import log_probabilities
 from drift.core.losses import kl_divergence
 from drift.core.softmax import log_softmax
+from drift.data.examples import Batch, Labeled
 from drift.data.pseudo_documents import nearest_words, pseudo_documents, words_of_labels
 from drift.data.word_counts import WordCounts
 from drift.data.word_tokens import WordTokenizer, split_words
@@ -40,7 +41,6 @@ from drift.methods.materials import Materials, Pool, Texts
 from drift.methods.method import Method
 from drift.models.word2vec import word_vectors
 from drift.settings import Settings
-from drift.tasks.examples import Batch, Labeled
 
 
 class WestClassSettings(Settings):
@@ -68,7 +68,7 @@ class WestClass(Method):
     summary = "a start from made-up texts of each class's words, then sharpened answers on all texts (WeSTClass)"
     settings_type = WestClassSettings
     tasks = ("text",)
-    arithmetic = 1  # there are no labelled rows after the start
+    relative_cost = 1  # there are no labelled rows after the start
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class WestClass(Method):
         *,
         teacher: nn.Module | None = None,
         stacked: bool = False,
-        alone: bool = False,
+        single_process: bool = False,
     ) -> None:
-        super().__init__(student, settings, stacked=stacked, alone=alone)
+        super().__init__(student, settings, stacked=stacked, single_process=single_process)
         self.background, self.refresh_every = settings.background, settings.update_every
         self.log_targets: Tensor | None = None  # (..., rows, C), by row number
 

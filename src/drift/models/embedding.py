@@ -20,7 +20,7 @@ from drift.errors import ConfigError
 from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
 
 FORMAT = "embeddings/1"  # to be raised when the same texts and encoder give other vectors
-PIECE = 1024  # texts in one file: all that a crash can lose, and enough to find some of like length
+TEXTS_PER_FILE = 1024  # texts in one file: all that a crash can lose, and enough to find some of like length
 CHARACTERS_A_TOKEN = 16  # far more than words have; a longer text is not read to its end
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
@@ -44,9 +44,9 @@ def embed(
     if pool not in POOLS:
         raise ConfigError(f"pool is {pool!r}; it is one of {', '.join(POOLS)}")
     settings = (FORMAT, fingerprint(encoder), max_length, pool)
-    starts = range(0, max(len(texts), 1), PIECE)
+    starts = range(0, max(len(texts), 1), TEXTS_PER_FILE)
     rows_in_order = checked(texts)
-    keys = [content_key(islice(rows_in_order, PIECE), *settings) for _ in starts]
+    keys = [content_key(islice(rows_in_order, TEXTS_PER_FILE), *settings) for _ in starts]
     files = [cache_folder() / "embeddings" / f"{key}.npy" for key in keys]
     whole = files[0] if len(files) == 1 else files[0].with_name(f"{content_key(keys, FORMAT)}.npy")
     if (cached := read_array(whole)) is not None:
@@ -60,7 +60,7 @@ def embed(
     try:
         with workers, (progress or silent)("Embedding texts", len(texts)) as tick:
             for start, file in zip(starts, files, strict=True):
-                piece = list(texts[start : start + PIECE])
+                piece = list(texts[start : start + TEXTS_PER_FILE])
                 if read_array(file) is not None:
                     for _ in piece:
                         tick()

@@ -65,7 +65,7 @@ class MadeModel(nn.Module):
     make: called with features a node and classes. name: of it, for messages. seed: for what it draws at random.
     """
 
-    one_call = True  # every node is computed whichever are asked for
+    full_graph = True  # every node is computed whichever are asked for
 
     def __init__(self, make: Make, graph: Graph, classes: int, *, name: str, seed: int) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from drift.models.propagation import OnGraph, check_rate, rows_of
+from drift.models.propagation import OnGraph, check_rate, select_rows
 
 
 class GCN(OnGraph):
@@ -56,4 +56,4 @@ class GCN(OnGraph):
         if drops:  # before the activation it is the same as after, and can be done in place
             hidden = hidden.mul_(self.streams.kept(self.dropout, *hidden.shape[1:]))
             second = second / (1 - self.dropout)
-        return rows_of(self.adjacency @ (hidden.relu_() @ second) + self.second_bias, rows)
+        return select_rows(self.adjacency @ (hidden.relu_() @ second) + self.second_bias, rows)

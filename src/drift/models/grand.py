@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
-from drift.models.propagation import OnGraph, Streams, check_rate, rows_of
+from drift.models.propagation import OnGraph, Streams, check_rate, select_rows
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Grand(OnGraph):
         rows, labels: `(trials, N)`. Returns `(trials,)`.
         """
         log_p = self._log_views()
-        own = torch.stack([rows_of(view, rows) for view in log_p])  # (views, trials, N, C)
+        own = torch.stack([select_rows(view, rows) for view in log_p])  # (views, trials, N, C)
         supervised = -own.gather(-1, labels.expand(len(own), -1, -1).unsqueeze(-1)).mean((0, 2, 3))
         return supervised + self.recipe.consistency_weight * consistency(log_p, self.recipe.temperature)
 
@@ -142,7 +142,7 @@ class Grand(OnGraph):
     def _expected(self) -> Tensor:
         """The first layer before its activation, with 1 - δ of every node in place of a draw."""
         weight, bias = self._first_layer()
-        travelled = self.adjacency.mixed(self.features @ weight, self.recipe.order)
+        travelled = self.adjacency.propagate_mean(self.features @ weight, self.recipe.order)
         return travelled * (1 - self.recipe.drop_node) + bias
 
     def _reordered(self) -> Tensor:
@@ -152,7 +152,7 @@ class Grand(OnGraph):
         values = self.streams.dropout(self.features.values, rate) if rate else None
         nodes = self.streams.kept(self.recipe.drop_node, self.nodes, 1)
         x = self.features.product(weight, values).mul_(nodes)
-        return self.adjacency.mixed(x, self.recipe.order).add_(bias)
+        return self.adjacency.propagate_mean(x, self.recipe.order).add_(bias)
 
     def _original(self) -> Tensor:
         """The first layer before its activation: X travels, `(trials, nodes, d)`."""
@@ -166,7 +166,7 @@ class Grand(OnGraph):
     def _travelled(self, streams: Streams) -> Tensor:
         """X̄, without the nodes that are dropped in each stream."""
         nodes = streams.kept(self.recipe.drop_node, self.nodes, 1)
-        return self.adjacency.mixed(self.features.rows.to_dense() * nodes, self.recipe.order)
+        return self.adjacency.propagate_mean(self.features.rows.to_dense() * nodes, self.recipe.order)
 
     def _first_layer(self) -> tuple[Tensor, Tensor]:
         """W₁ and b₁ with the input's batch-norm in them."""
@@ -184,7 +184,7 @@ class Grand(OnGraph):
         if self.training and rate:
             hidden = hidden * self.streams.kept(rate, *hidden.shape[1:])
             second = second / (1 - rate)
-        return rows_of(hidden, rows) @ second + self.second_bias
+        return select_rows(hidden, rows) @ second + self.second_bias
 
 
 class StackedBatchNorm(nn.Module):

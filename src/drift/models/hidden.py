@@ -23,7 +23,7 @@ def depth(module: nn.Module) -> int:
     return 1 if layers is None else len(layers)
 
 
-def mixed(
+def mixed_log_probabilities(
     module: nn.Module, parts: Sequence[Inputs], layer: int, share: float, order: Tensor, *, stacked: bool = False
 ) -> Tensor:
     """log f(x, θ) `(..., N, C)` where hidden states at a layer are share h + (1 - share) h[order].

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 from drift.data.packages import needed_for
 from drift.errors import StateError
 from drift.models.encoders import quietly
@@ -45,7 +45,7 @@ def export_classifier(
     """
     model = _Probabilities(copy.deepcopy(module).cpu(), temperature).eval()
     batches = [tokenizer(texts, padding=True, return_tensors="pt") for texts in SAMPLES]
-    with whole_file(path) as aside:
+    with atomic_file(path) as aside:
         _write(model, tuple(batches[0][name] for name in INPUTS), aside)
         _compare(model, batches, aside)
 

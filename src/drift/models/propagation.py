@@ -60,7 +60,7 @@ class Sparse:
         product: Tensor = _Product.apply(dense, self, values)  # type: ignore[no-untyped-call]
         return product
 
-    def mixed(self, dense: Tensor, order: int) -> Tensor:
+    def propagate_mean(self, dense: Tensor, order: int) -> Tensor:
         """(I + M + ... + M^K) H / (K + 1) for each trial, where M is symmetric and K is `order`."""
         mixed: Tensor = _Mixed.apply(dense, self, order)  # type: ignore[no-untyped-call]
         return mixed
@@ -222,7 +222,7 @@ class OnGraph(nn.Module):
     features: X `(nodes, d)`, sparse or dense. edges: see `normalized_adjacency`. seeds: one a trial.
     """
 
-    one_call = True  # every node is computed whichever are asked for: a game asks for all it needs at once
+    full_graph = True  # every node is computed whichever are asked for: a game asks for all it needs at once
 
     def __init__(self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ def check_rate(name: str, rate: float) -> float:
     return rate
 
 
-def rows_of(logits: Tensor, rows: Tensor) -> Tensor:
+def select_rows(logits: Tensor, rows: Tensor) -> Tensor:
     """Logits `(trials, nodes, C)` of these nodes: the same for all trials, `(N,)`, or each its own, `(trials, N)`."""
     if rows.dim() == 1:
         return logits.index_select(1, rows)

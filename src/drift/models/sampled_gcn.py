@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from drift.data.neighbours import Block, Neighbours, mixed
+from drift.data.neighbours import Block, Neighbours, aggregate_neighbours
 from drift.errors import ConfigError
 from drift.models.gcn import GCN
 
-PIECE = 16384  # nodes that are predicted at a time
+NODES_PER_BATCH = 16384  # nodes that are predicted at a time
 
 
 class SampledGCN(nn.Module):
@@ -32,7 +32,7 @@ class SampledGCN(nn.Module):
 
     def forward(self, features: Tensor, block: Block) -> Tensor:
         """Logits `(N, C)` of the block's rows. features: Â X of its sources."""
-        return mixed(self.messages(features), block) + self.second_bias[0]
+        return aggregate_neighbours(self.messages(features), block) + self.second_bias[0]
 
     def messages(self, features: Tensor) -> Tensor:
         """What nodes tell their neighbours: relu(Â X W₁ + b₁) W₂, `(nodes, C)`. features: Â X."""
@@ -49,14 +49,16 @@ class SampledGCN(nn.Module):
 
 
 @torch.no_grad()
-def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, piece: int = PIECE) -> Tensor:
+def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, piece: int = NODES_PER_BATCH) -> Tensor:
     """Logits of all nodes, `(nodes, C)`, exactly: one layer after the other, `piece` nodes at a time, no dropout."""
     if piece < 1:
         raise ConfigError(f"piece={piece}: take at least 1 node at a time")
     training = model.training
     model.eval()
-    messages = torch.cat([model.messages(mixed(features, block)) for block in neighbours.pieces(piece)])
-    logits = torch.cat([mixed(messages, block) for block in neighbours.pieces(piece)]) + model.second_bias[0]
+    messages = torch.cat([model.messages(aggregate_neighbours(features, block)) for block in neighbours.pieces(piece)])
+    logits = (
+        torch.cat([aggregate_neighbours(messages, block) for block in neighbours.pieces(piece)]) + model.second_bias[0]
+    )
     model.train(training)
     return logits
 
@@ -64,4 +66,6 @@ def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, pi
 @torch.no_grad()
 def layerwise_hidden(model: SampledGCN, features: Tensor, neighbours: Neighbours) -> Tensor:
     """The hidden layer of all nodes, `(nodes, hidden)`, exactly; the model must be in evaluation mode."""
-    return torch.cat([model.hidden(mixed(features, block)) for block in neighbours.pieces(PIECE)])
+    return torch.cat(
+        [model.hidden(aggregate_neighbours(features, block)) for block in neighbours.pieces(NODES_PER_BATCH)]
+    )

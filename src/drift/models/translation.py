@@ -17,7 +17,7 @@ from drift.models.embedding import fingerprint, like_batches
 from drift.models.encoders import drawing_from, encoder_path, quietly, without_bars
 
 FORMAT = "translations/1"  # to be raised when the same texts, models and seed give other texts
-PIECE = 64  # texts in one file: all that a crash can lose
+TEXTS_PER_FILE = 64  # texts in one file: all that a crash can lose
 BATCH_TOKENS = 1024
 SENTENCE = re.compile(r"(?<=[.!?])\s+")  # what ends one, for models know sentences and no longer texts
 
@@ -37,8 +37,8 @@ def back_translated(
     are drawn at this one; 0 takes the most likely word. progress: as for `embed`.
     """
     settings = (FORMAT, fingerprint(there), fingerprint(back), temperature, tuple(seed))
-    starts = range(0, len(texts), PIECE)
-    keys = [content_key(texts[start : start + PIECE], *settings) for start in starts]
+    starts = range(0, len(texts), TEXTS_PER_FILE)
+    keys = [content_key(texts[start : start + TEXTS_PER_FILE], *settings) for start in starts]
     files = [cache_folder() / "translations" / f"{key}.json" for key in keys]
     cached = [_read(file) for file in files]
     with drawing_from(0):  # from_pretrained draws weights before it reads them
@@ -49,7 +49,7 @@ def back_translated(
             if piece is None:
                 # By content: a piece that was lost is made again as it was.
                 with drawing_from(int(key[:12], 16)):
-                    piece = _through(models, texts[start : start + PIECE], temperature)
+                    piece = _through(models, texts[start : start + TEXTS_PER_FILE], temperature)
                 with cache_file(file) as aside:
                     aside.write_text(json.dumps(piece), encoding="utf-8")
             found += piece

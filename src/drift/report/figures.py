@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 
 # Distinct for colour-blind readers, and apart in grey print too. (Okabe and Ito's palette.)
 COLOURS = {"DRIFT": "#0072B2", "Self-training": "#D55E00", "Supervised": "#666666"}
@@ -28,7 +28,7 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     """Write `name.png` and `name.svg` into the folder; returns the path of the PNG."""
     options: dict[str, Any] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 160}}
     for kind, chosen in options.items():
-        with style(), whole_file(folder / f"{name}.{kind}") as aside:
+        with style(), atomic_file(folder / f"{name}.{kind}") as aside:
             figure.savefig(aside, format=kind, **chosen)
     return folder / f"{name}.png"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 import drift
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 
 COLORS = 6  # of marks, in page.html
 LONG = 40  # characters of a cell that may not stay on one line
@@ -75,7 +75,7 @@ class Section:
 def write_page(path: Path, title: str, sections: Sequence[Section]) -> Path:
     """Write the page; pictures are embedded, so that the file can be sent around alone."""
     page = _template().render(title=title, sections=sections, version=drift.__version__)
-    with whole_file(path) as aside:
+    with atomic_file(path) as aside:
         aside.write_text(page, encoding="utf-8", errors="replace")  # a name of a file may be no Unicode
     return path
 

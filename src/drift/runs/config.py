@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
-from drift.presets import PROFILES, defaults, preset
+from drift.paper.presets import PROFILES, defaults, preset
 from drift.settings import Settings, nearest
 from drift.training.settings import TrainingSettings
 

@@ -14,16 +14,16 @@ from drift.data.tables import source_name
 from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.runs.config import CONFIGS, RunConfig, known_task, merge, nested, read_config, resolve
-from drift.runs.node_models import node_kind
-from drift.runs.node_task import NodeTask
 from drift.runs.predict import load
 from drift.runs.result import MODEL, REPORT, Predictions, Run, account
-from drift.runs.task import STACKED, HeldOut, Prepared, Task, learning_from_dev
-from drift.runs.text_task import TextTask
-from drift.runs.token_task import TokenTask
+from drift.tasks.base import STACKED, HeldOut, Prepared, Task, learning_from_dev
+from drift.tasks.nodes.students import node_kind
+from drift.tasks.nodes.task import NodeTask
 from drift.tasks.scoring import classification_scores
+from drift.tasks.text.task import TextTask
+from drift.tasks.tokens.task import TokenTask
+from drift.training.devices import Accelerated, SingleProcess
 from drift.training.evaluation import predict
-from drift.training.machine import Alone, Machine
 from drift.training.plan import Plan, make_plan
 from drift.training.progress import progress
 from drift.training.run_folder import DATA, METRICS, RunFolder
@@ -133,7 +133,7 @@ class Fitting:
         self.task.read(self.sources)
         prepared = self._prepared()
         with threads(self.config.training.threads):
-            found = make_plan(self._trainer(prepared, Alone(), None))
+            found = make_plan(self._trainer(prepared, SingleProcess(), None))
         return replace(found, notes=[*self.task.notes(), *prepared.notes])
 
     def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
@@ -146,9 +146,9 @@ class Fitting:
             if all((self.folder.path / name).exists() for name in (MODEL, METRICS, REPORT)):
                 return self._finished(self.folder.path)
         prepared = self._prepared()
-        machine: Alone = Alone()
+        machine: SingleProcess = SingleProcess()
         if self.folder is not None:
-            machine = Machine(precision=settings.precision, trackers=settings.trackers, folder=self.folder.path)
+            machine = Accelerated(precision=settings.precision, trackers=settings.trackers, folder=self.folder.path)
             if machine.process == 0:
                 self.folder.begin(described, resume=resume)
                 self.folder.write_json(DATA, {"fingerprint": self.task.fingerprint()})
@@ -179,9 +179,9 @@ class Fitting:
 
     def _prepared(self) -> Prepared:
         prepared = self.task.prepare()
-        return learning_from_dev(prepared, self.seeds) if METHODS[self.config.method_name].on_dev else prepared
+        return learning_from_dev(prepared, self.seeds) if METHODS[self.config.method_name].trains_on_dev else prepared
 
-    def _trainer(self, prepared: Prepared, machine: Alone, folder: RunFolder | None) -> Trainer:
+    def _trainer(self, prepared: Prepared, machine: SingleProcess, folder: RunFolder | None) -> Trainer:
         return Trainer(
             prepared.student,
             prepared.training,

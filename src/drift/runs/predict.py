@@ -12,17 +12,17 @@ from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import Chunk, read_chunks, source_name
 from drift.data.text_tables import label_of, text_of
 from drift.errors import ConfigError, DataError, FileError, LabelError
-from drift.models.node_model import NodeModel
-from drift.models.text_model import TextModel
-from drift.models.token_model import TokenModel
-from drift.runs.predict_nodes import predict_nodes
-from drift.runs.predict_tokens import evaluate_tokens, predict_tokens
 from drift.runs.result import MODEL, Run
 from drift.tasks.calibration import calibration_error
+from drift.tasks.nodes.model import NodeModel
+from drift.tasks.nodes.predict import predict_nodes
 from drift.tasks.scoring import classification_scores
+from drift.tasks.text.model import TextModel
+from drift.tasks.tokens.model import TokenModel
+from drift.tasks.tokens.predict import evaluate_tokens, predict_tokens
 from drift.training.run_folder import METRICS, RunFolder
 
-PIECE = 512  # rows that are predicted at a time
+ROWS_PER_CHUNK = 512  # rows that are predicted at a time
 
 
 def load(run: str | Path, *, model: str | None = None) -> Run:
@@ -164,7 +164,7 @@ def predictions(run: Run, source: Any, text: str | None, encoding: str) -> Itera
     """A table piece by piece, with what the run says of each row."""
     name = source_name(source)
     column = text
-    for chunk in read_chunks(source, size=PIECE, encoding=encoding):
+    for chunk in read_chunks(source, size=ROWS_PER_CHUNK, encoding=encoding):
         names = list(chunk.columns)
         column = column or text_column(run, chunk, name)
         texts = chunk.columns[find_column(column, names, name)]

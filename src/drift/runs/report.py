@@ -12,12 +12,12 @@ from pydantic import TypeAdapter
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
-from drift.runs.report_nodes import MOST_CLASSES_DRAWN, graph_sections
 from drift.runs.report_rings import ring_sections
-from drift.runs.report_tokens import token_sections, weak_tags
 from drift.runs.report_use import how_to_use, where_it_came_from
 from drift.runs.result import REPORT
+from drift.tasks.nodes.report import MOST_CLASSES_DRAWN, graph_sections
 from drift.tasks.scoring import mean_and_spread
+from drift.tasks.tokens.report import token_sections, weak_tags
 from drift.training.run_folder import METRICS, TRACE, RunFolder
 from drift.training.trace import read_trace
 from drift.weak import Summary

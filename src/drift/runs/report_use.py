@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from drift.models.text_model import ENCODER
 from drift.report.page import Section, Table
 from drift.runs.result import MODEL, ONNX
+from drift.tasks.text.model import ENCODER
 from drift.training.run_folder import CONFIG, ENVIRONMENT, RunFolder
 
 KINDS = {

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from drift.data.budget import LabelBudget
-from drift.data.files import whole_folder
+from drift.data.files import atomic_folder
 from drift.data.table_formats import first_line
 from drift.errors import DriftError
-from drift.models.node_model import NodeModel
-from drift.models.text_model import TextModel
-from drift.models.token_model import TokenModel
-from drift.runs.judging import changes
-from drift.runs.task import Task
+from drift.tasks.base import Task
 from drift.tasks.calibration import fit_temperature
+from drift.tasks.judging import changes
+from drift.tasks.nodes.model import NodeModel
+from drift.tasks.text.model import TextModel
+from drift.tasks.tokens.model import TokenModel
 from drift.training.evaluation import Score
 from drift.training.progress import progress
 from drift.training.run_folder import METRICS, RunFolder
@@ -57,7 +57,7 @@ class Run:
 
         self.path = folder.path
         with progress("Writing model and page", 3, shown=not quiet) as tick:
-            with whole_folder(folder.path / MODEL) as aside:
+            with atomic_folder(folder.path / MODEL) as aside:
                 self.model.save(aside)
                 tick("as ONNX" if onnx else "")
                 if onnx:

@@ -7,12 +7,12 @@ import numpy as np
 
 from drift.data.graphs import Graph
 from drift.errors import ConfigError
-from drift.models.node_model import NodeModel
 from drift.report.embedding_figure import tsne_figure
 from drift.report.figures import save
 from drift.runs.config import NodeDataSettings, config_of
-from drift.runs.node_data import open_graph
 from drift.runs.predict import load
+from drift.tasks.nodes.data import open_graph
+from drift.tasks.nodes.model import NodeModel
 from drift.training.run_folder import RunFolder
 
 NAME = "tsne"  # of the files

@@ -17,9 +17,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from drift.data.files import whole_folder
+from drift.data.files import atomic_folder
 from drift.errors import FileError, StateError
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 from drift.training.packing import pack, unpack
 
 FORMAT = "drift-checkpoint/2"
@@ -42,9 +42,11 @@ class Checkpoints:
     fingerprint: what the run is (its resolved configuration, say); a checkpoint of another one is refused.
     """
 
-    def __init__(self, folder: Path, *, keep: int = 2, fingerprint: str = "", machine: Alone | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, keep: int = 2, fingerprint: str = "", machine: SingleProcess | None = None
+    ) -> None:
         self.folder, self.keep, self.fingerprint = folder, keep, fingerprint
-        self.machine = machine or Alone()
+        self.machine = machine or SingleProcess()
 
     def save(self, step: int, state: Any, own: Any = None) -> Path:
         """Write the state after `step`; then drop what is not among the newest.
@@ -54,7 +56,7 @@ class Checkpoints:
         target = self.folder / f"step-{step:09d}"
         try:
             if self.machine.process == 0:
-                with whole_folder(target) as aside:
+                with atomic_folder(target) as aside:
                     self.machine.gather(str(aside))
                     self._write(aside, "", step, state)
                     self._write_own(aside, step, own)

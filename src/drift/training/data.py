@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from drift.data.budget import LabelBudget
-from drift.tasks.examples import Labeled, Unlabeled
+from drift.data.examples import Labeled, Unlabeled
 
 
 @dataclass(frozen=True)

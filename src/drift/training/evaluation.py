@@ -8,15 +8,17 @@ from torch import Tensor
 
 from drift.core.forward import Inputs
 from drift.data.batches import ranges
+from drift.data.examples import Examples, Labeled, moved
 from drift.methods.method import Method
-from drift.tasks.examples import Examples, Labeled, moved
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 
 Score = Callable[[np.ndarray, np.ndarray], dict[str, float]]
 """Scores, as shares, from probabilities `(n, C)` and class indices `(n,)`; the first is what is chosen by."""
 
 
-def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *, trials: int | None = None) -> Tensor:
+def predict(
+    method: Method, examples: Examples, rows: Tensor, machine: SingleProcess, *, trials: int | None = None
+) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
 
     Where more than one thing is classified in a row, n counts those, row after row.
@@ -31,7 +33,7 @@ def predict(method: Method, examples: Examples, rows: Tensor, machine: Alone, *,
     return probabilities
 
 
-def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor, machine: Alone) -> Tensor:
+def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor, machine: SingleProcess) -> Tensor:
     """What a function of inputs says of these rows, `(..., n, k)`, some at a time, the same on every process.
 
     Rows of like length go together, and every process does its share of the batches. rows: `(n,)`, or `(trials, n)`
@@ -64,7 +66,7 @@ def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor
 
 
 def evaluate(
-    method: Method, labeled: Labeled, score: Score, machine: Alone, *, trials: int | None = None
+    method: Method, labeled: Labeled, score: Score, machine: SingleProcess, *, trials: int | None = None
 ) -> list[dict[str, float]]:
     """Scores on labelled rows, one dictionary a trial."""
     probabilities = predict(method, labeled.examples, labeled.rows, machine, trials=trials).numpy()

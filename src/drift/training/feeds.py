@@ -9,8 +9,8 @@ from torch import Tensor
 from drift.core.forward import Inputs
 from drift.core.objective import Totals
 from drift.data.batches import EndlessBatches
+from drift.data.examples import Batch, Labeled, Unlabeled
 from drift.errors import ConfigError
-from drift.tasks.examples import Batch, Labeled, Unlabeled
 from drift.training.seeding import generator_of
 
 
@@ -96,10 +96,10 @@ class Feed(Iterator[list[Batch]]):
         return [self._batch(*piece, totals).to(self.device) for piece in pieces]
 
     def _totals(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Totals:
-        """How many things are classified in the whole batch, which every process has drawn."""
-        labels = 0 if self.labeled is None or labeled is None else self.labeled.part.things(labeled)
-        things = 0 if self.unlabeled is None or unlabeled is None else self.unlabeled.part.things(unlabeled)
-        return Totals(labels, things)
+        """How many targets are classified in the whole batch, which every process has drawn."""
+        labels = 0 if self.labeled is None or labeled is None else self.labeled.part.targets(labeled)
+        targets = 0 if self.unlabeled is None or unlabeled is None else self.unlabeled.part.targets(unlabeled)
+        return Totals(labels, targets)
 
     def _pieces(self, places: Tensor | None) -> list[Tensor | None]:
         """This process's share of a batch, cut into micro-batches."""

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.data.examples import Unlabeled
 from drift.methods.method import Method
-from drift.tasks.examples import Unlabeled
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 from drift.training.pool import AllUnlabeled
 
 WATCHED = 256  # rows, the first ones
@@ -16,12 +16,12 @@ WATCHED = 256  # rows, the first ones
 
 @dataclass(frozen=True)
 class Flips:
-    """Class indices of the same things at θinit and at the end, `(n,)`, or `(trials, n)` if stacked.
+    """Class indices of the same targets at θinit and at the end, `(n,)`, or `(trials, n)` if stacked.
 
-    things: numbers of texts, words or nodes among all. gold: true classes, -1 where unknown, if there are any.
+    targets: numbers of texts, words or nodes among all. gold: true classes, -1 where unknown, if there are any.
     """
 
-    things: np.ndarray
+    targets: np.ndarray
     before: np.ndarray
     after: np.ndarray
     gold: np.ndarray | None
@@ -31,10 +31,10 @@ class Flips:
         if self.before.ndim == 1:
             return self
         gold = None if self.gold is None else self.gold[trial]
-        return Flips(self.things[trial], self.before[trial], self.after[trial], gold)
+        return Flips(self.targets[trial], self.before[trial], self.after[trial], gold)
 
 
-def watched_classes(method: Method, unlabeled: Unlabeled, machine: Alone) -> Tensor:
+def watched_classes(method: Method, unlabeled: Unlabeled, machine: SingleProcess) -> Tensor:
     """What the student says of the rows that are watched, without dropout."""
     places = torch.arange(min(WATCHED, unlabeled.rows.shape[-1])).expand(*unlabeled.rows.shape[:-1], -1)
     method.student.eval()
@@ -45,5 +45,5 @@ def watched_classes(method: Method, unlabeled: Unlabeled, machine: Alone) -> Ten
 
 def find_flips(unlabeled: Unlabeled, before: Tensor, after: Tensor) -> Flips:
     gold = unlabeled.first_gold(WATCHED)
-    things = unlabeled.first_things(WATCHED)
-    return Flips(things.numpy(), before.numpy(), after.numpy(), None if gold is None else gold.numpy())
+    targets = unlabeled.first_targets(WATCHED)
+    return Flips(targets.numpy(), before.numpy(), after.numpy(), None if gold is None else gold.numpy())

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from drift.tasks.examples import Batch
+from drift.data.examples import Batch
 
 EXPLODED = 100.0  # times 1 + the average so far
 SHOWN = 8  # row numbers in a message; all of them go to the file
@@ -27,7 +27,7 @@ class Guard:
         return None
 
 
-def rows_of(batches: list[Batch]) -> dict[str, list[Any]]:
+def batch_rows(batches: list[Batch]) -> dict[str, list[Any]]:
     """The row numbers of a step's batches, by kind."""
 
     def collected(parts: list[Tensor | None]) -> list[Any]:

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
+from drift.data.examples import Batch
 from drift.methods.method import Method
-from drift.tasks.examples import Batch
-from drift.training.machine import Alone
+from drift.training.devices import SingleProcess
 
 
-class Watch:
+class Callback:
     """What looks on while a phase runs; by default it sees nothing."""
 
     def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
@@ -24,7 +24,7 @@ class Watch:
         return False
 
 
-class Moves(Protocol):
+class OptimizerLike(Protocol):
     """What the loop asks of an optimiser, accelerate's or torch's."""
 
     def step(self) -> Any: ...
@@ -42,16 +42,16 @@ class Phase:
 
     method: Method
     batches: Iterator[list[Batch]]
-    optimizer: Moves
+    optimizer: OptimizerLike
     initial: bool = False
     schedule: LRScheduler | None = None
     clip: float | None = None
     exact: bool = False
-    machine: Alone = field(default_factory=Alone)
+    machine: SingleProcess = field(default_factory=SingleProcess)
 
-    def run(self, steps: Iterable[int], watch: Watch | None = None) -> int:
+    def run(self, steps: Iterable[int], watch: Callback | None = None) -> int:
         """Take these steps, or fewer if the watch says so; gives back the last one taken, 0 if none."""
-        watch = watch or Watch()
+        watch = watch or Callback()
         step = 0
         self.method.student.train()
         for step in steps:

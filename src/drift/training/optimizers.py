@@ -21,15 +21,15 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     if initial:
         rate = rate if settings.initial_learning_rate is None else settings.initial_learning_rate
         decay = decay if settings.initial_weight_decay is None else settings.initial_weight_decay
-    spared: set[nn.Parameter] = set()
+    undecayed_parameters: set[nn.Parameter] = set()
     for module in student.modules():  # all of them: the student itself may be inside a wrapper
         if "norm" in type(module).__name__.lower():
-            spared.update(module.parameters(recurse=False))
-        spared.update(module.get_parameter(name) for name in getattr(module, "undecayed", ()))
+            undecayed_parameters.update(module.parameters(recurse=False))
+        undecayed_parameters.update(module.get_parameter(name) for name in getattr(module, "undecayed", ()))
     groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
     for name, parameter in student.named_parameters():
         if parameter.requires_grad:
-            groups[name.endswith("bias") or parameter in spared]["params"].append(parameter)
+            groups[name.endswith("bias") or parameter in undecayed_parameters]["params"].append(parameter)
     groups = [group for group in groups if group["params"]]
     # fused: one kernel over all parameters; on CPUs too several times faster than a loop over them.
     if settings.optimizer == "sgd":

@@ -50,7 +50,7 @@ class Plan:
                 if self.refreshes
                 else []
             ),
-            f"about {spoken(self.seconds)} of training, and {self.memory:.1f} GB of memory at the peak so far",
+            f"about {format_duration(self.seconds)} of training, and {self.memory:.1f} GB of memory at the peak so far",
             f"label budget: {self.budget}",
             *self.notes,
         ]
@@ -107,7 +107,7 @@ def _peak(trainer: Trainer) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A duration in the unit one would use."""
     if seconds < 90:
         return f"{seconds:.0f} seconds"

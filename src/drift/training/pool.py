@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from drift.core.forward import Inputs
-from drift.tasks.examples import Unlabeled
+from drift.data.examples import Unlabeled
+from drift.training.devices import SingleProcess
 from drift.training.evaluation import answers
-from drift.training.machine import Alone
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class AllUnlabeled:
     """See `drift.methods.materials.Pool`."""
 
     part: Unlabeled
-    machine: Alone
+    machine: SingleProcess
 
     @property
     def rows(self) -> Tensor:

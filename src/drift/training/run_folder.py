@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 from drift.errors import FileError, StateError
 
 CONFIG, DATA, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
@@ -94,7 +94,7 @@ class RunFolder:
         return hashlib.sha256((self.path / CONFIG).read_bytes()).hexdigest()
 
     def write(self, name: str, text: str) -> Path:
-        with whole_file(self.path / name) as aside:
+        with atomic_file(self.path / name) as aside:
             aside.write_text(text, encoding="utf-8", errors="replace")  # a path may be no Unicode
         return self.path / name
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.files import whole_file
+from drift.data.files import atomic_file
 
 
 class Trace:
@@ -66,6 +66,6 @@ def write_predictions(
     arrays = {"rows": rows, "probabilities": probabilities.astype(np.float32)}
     if gold is not None:
         arrays["gold"] = gold
-    with whole_file(path) as aside, aside.open("wb") as file:
+    with atomic_file(path) as aside, aside.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
     return path

@@ -10,22 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.teacher import copy_of
+from drift.data.examples import Batch, moved
 from drift.data.labels import UNLABELED
 from drift.errors import ConfigError, Interrupted, StateError
 from drift.methods import METHODS
 from drift.methods.method import Method
 from drift.settings import Settings
-from drift.tasks.examples import Batch, moved
 from drift.training import snapshot
 from drift.training.checkpoints import Checkpoints
 from drift.training.data import TrainingData
+from drift.training.devices import SingleProcess
 from drift.training.evaluation import Score, evaluate, predict
 from drift.training.feeds import Feed
 from drift.training.flips import Flips, find_flips, watched_classes
-from drift.training.guard import Guard, rows_of, shown
+from drift.training.guard import Guard, batch_rows, shown
 from drift.training.interrupt import interruptible
-from drift.training.loop import Phase, Watch
-from drift.training.machine import Alone
+from drift.training.loop import Callback, Phase
 from drift.training.optimizers import make_optimizer, make_schedule
 from drift.training.pool import AllUnlabeled
 from drift.training.progress import progress
@@ -55,7 +55,7 @@ class Outcome:
     entries: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Trainer(Watch):
+class Trainer(Callback):
     """Trains one student, or stacked trials of one, by one method.
 
     student: where to begin; it is trained in place. score: from probabilities and labels, the first is chosen by.
@@ -73,12 +73,12 @@ class Trainer(Watch):
         score: Score,
         *,
         seeds: tuple[int, ...] | None = None,
-        machine: Alone | None = None,
+        machine: SingleProcess | None = None,
         folder: RunFolder | None = None,
         quiet: bool = True,
     ) -> None:
         self.data, self.settings, self.score, self.folder = data, settings, score, folder
-        self.machine = machine or Alone()
+        self.machine = machine or SingleProcess()
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
         self.quiet = quiet or self.machine.process != 0
         kind = METHODS[method]
@@ -89,9 +89,9 @@ class Trainer(Watch):
             method_settings,
             teacher=teacher,
             stacked=seeds is not None,
-            alone=type(self.machine) is Alone,
+            single_process=type(self.machine) is SingleProcess,
         )
-        self.lengths = (settings.initial_steps, settings.steps if kind.goes_on else 0)
+        self.lengths = (settings.initial_steps, settings.steps if kind.has_second_phase else 0)
         if self.lengths[1] and data.unlabeled is None and data.weak:
             raise ConfigError("weak labels are thrown away after the start; give unlabelled rows to go on with")
         self.checkpoints = (
@@ -146,7 +146,7 @@ class Trainer(Watch):
 
     def _check_parts(self, student: nn.Module) -> None:
         """Refuse to cut up steps of a model that computes every row whichever are asked for, as those of graphs do."""
-        whole = any(getattr(student, name, None) for name in ("one_call", "own_loss", "regularizer"))
+        whole = any(getattr(student, name, None) for name in ("full_graph", "own_loss", "regularizer"))
         if whole and (self.machine.processes > 1 or self.settings.accumulation > 1):
             raise ConfigError(
                 f"{type(student).__name__} computes all rows at every call, so that parts of a step save nothing;"
@@ -326,7 +326,7 @@ class Trainer(Watch):
             self.checkpoints.save(self.taken, *snapshot.take(self))
 
     def _diverged(self, step: int, fault: str, batches: list[Batch]) -> None:
-        everyone = self.machine.gather(rows_of(batches))
+        everyone = self.machine.gather(batch_rows(batches))
         rows = {kind: [row for own in everyone for row in own[kind]] for kind in everyone[0]}
         last = "no checkpoint was written yet"
         if self.folder and self.checkpoints:

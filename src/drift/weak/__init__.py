@@ -2,8 +2,7 @@
 
 from drift.weak.casting import ABSTAIN
 from drift.weak.diagnostics import RuleSummary, Share, Summary, summarize
-from drift.weak.labeling import Labeled, label
-from drift.weak.published import convert_published
+from drift.weak.labeling import WeakLabels, label
 from drift.weak.python_rule import PythonRule, rule
 from drift.weak.rules import RuleSet
 from drift.weak.token_diagnostics import TokenSummary, token_table
@@ -13,7 +12,6 @@ from drift.weak.votes import label_model, majority
 
 __all__ = [
     "ABSTAIN",
-    "Labeled",
     "PythonRule",
     "RuleSet",
     "RuleSummary",
@@ -22,7 +20,7 @@ __all__ = [
     "TokenRuleSet",
     "TokenSummary",
     "TokenWeakLabels",
-    "convert_published",
+    "WeakLabels",
     "label",
     "label_model",
     "label_tokens",

@@ -13,7 +13,7 @@ from drift.weak.python_rule import PythonRule
 from drift.weak.schema import Condition
 
 ABSTAIN = -1
-PIECE = 20_000  # texts that one process votes on at a time
+TEXTS_PER_BATCH = 20_000  # texts that one process votes on at a time
 
 
 def cast_votes(
@@ -29,16 +29,16 @@ def cast_votes(
     pieces = (
         (
             rules,
-            texts[start : start + PIECE],
-            {name: values[start : start + PIECE] for name, values in columns.items()},
+            texts[start : start + TEXTS_PER_BATCH],
+            {name: values[start : start + TEXTS_PER_BATCH] for name, values in columns.items()},
             first_row + start,
         )
-        for start in range(0, len(texts), PIECE)
+        for start in range(0, len(texts), TEXTS_PER_BATCH)
     )
     small = len(rules.classes) <= np.iinfo(np.int8).max
     votes = np.empty((len(texts), len(rules.rules)), dtype=np.int8 if small else np.int16)
     done = 0
-    for part in _in_order(pieces, jobs if len(texts) > PIECE else 1):
+    for part in _in_order(pieces, jobs if len(texts) > TEXTS_PER_BATCH else 1):
         votes[done : done + len(part)] = part
         done += len(part)
         if tick is not None:

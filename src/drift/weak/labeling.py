@@ -20,7 +20,7 @@ from drift.weak.votes import majority
 
 
 @dataclass(frozen=True)
-class Labeled:
+class WeakLabels:
     """What the rules say of texts."""
 
     votes: np.ndarray  # (N, M): the place of a class in `classes`, or ABSTAIN
@@ -40,7 +40,7 @@ def label(
     jobs: int = 1,
     tick: Callable[[int], object] | None = None,
     first_row: int = 0,
-) -> Labeled:
+) -> WeakLabels:
     """Vote on texts by rules, and make one weak label a text of the votes, by majority.
 
     texts: a sequence of strings, or a table: a dict of columns, a DataFrame, a Dataset.
@@ -65,7 +65,7 @@ def label(
     truth = None if gold is None else as_list(gold, "gold")
     summary = summarize(votes, codes, names=rules.names, classes=rules.classes, gold=truth)
     labels = [rules.classes[code] if code != ABSTAIN else None for code in codes]
-    return Labeled(votes, labels, rules.classes, summary)
+    return WeakLabels(votes, labels, rules.classes, summary)
 
 
 def _columns(table: Any) -> Mapping[str, Sequence[Any]] | None:

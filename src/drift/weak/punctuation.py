@@ -35,7 +35,10 @@ def stripped(condition: Condition) -> Condition:
 def nothing_left(rule: Rule, at: Location) -> Faults:
     """The keywords of a rule that are punctuation alone. at: where the rule is."""
     return [
-        (place, f"{place[-2]}: {word!r} is punctuation alone, which strip_punctuation takes for spaces; leave it out")
+        (
+            place,
+            f"{place[-2]}: {word!r} is punctuation alone, which strip_punctuation takes for spaces; leave it out",
+        )
         for place, word in _keywords(rule.model_dump(exclude_none=True), at)
         if not without_punctuation(word)
     ]

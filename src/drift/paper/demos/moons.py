@@ -1,0 +1,131 @@
+"""The paper's warm-up (section TwoMoon, figures 1 and 2): Self-training beside DRIFT on two moons.
+
+A two-layer network of 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. The two
+methods differ in the coupling alone: same data, same start, same batches. All trials of a configuration train at once.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import repeat
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from drift.core import Game
+from drift.core.game import Coupling
+from drift.data.examples import Batch
+from drift.errors import ConfigError
+from drift.methods.self_training import GameMethod
+from drift.models.mlp import mlp
+from drift.models.stacked import Stacked
+from drift.paper.demos.two_moons import two_moons
+from drift.training.loop import Phase
+from drift.training.seeding import seeded
+from drift.training.threads import threads
+
+COMPARED_METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "differentiable"}
+
+
+@dataclass(frozen=True)
+class MoonsConfig:
+    """The paper's settings; it names no noise and no batch size: docs/two-moons.md says why these."""
+
+    noise: float = 0.1
+    batch_size: int = 250
+    hidden: int = 50
+    initial_epochs: int = 50
+    epochs: int = 150
+    learning_rate: float = 0.01
+    alpha: float = 0.5
+    tau: float = 0.5
+
+
+@dataclass
+class Trials:
+    """What one method did: test accuracy `(trials, epochs + 1)`, epoch 0 being θinit, and students kept on the way."""
+
+    accuracy: np.ndarray
+    students: dict[int, Stacked] = field(default_factory=dict)
+
+
+@threads(1)
+def run(
+    config: MoonsConfig,
+    seeds: Sequence[int],
+    coupling: Coupling,
+    *,
+    keep: Sequence[int] = (),
+    tick: Callable[[], None] = lambda: None,
+    stacked: bool = True,
+    networks: Sequence[nn.Module] = (),
+) -> Trials:
+    """Train one trial a seed, all at once.
+
+    keep: epochs whose stacked students are kept; tick: called after every epoch; stacked: False trains a single seed
+    as a plain module, to time and check the stacked way against; networks: what to start from, one a seed, if not new.
+    """
+    if not stacked and len(seeds) != 1:
+        raise ConfigError(f"{len(seeds)} seeds without stacking; call run once a seed")
+
+    def joined(parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts)) if stacked else parts[0]
+
+    data = [two_moons(seed=seed, noise=config.noise) for seed in seeds]
+    x_l, y_l = joined([d.x_labeled for d in data]), joined([d.y_labeled for d in data])
+    x_test, y_test = joined([d.x_test for d in data]), joined([d.y_test for d in data])
+    networks = networks or [_network(config, seed) for seed in seeds]
+    student = Stacked(networks) if stacked else networks[0]
+    game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    method = GameMethod(game)
+    Phase(method, repeat([Batch((x_l, y_l))]), _adam(student, config), initial=True).run(range(config.initial_epochs))
+    method.start()
+    optimizer = _adam(student, config)
+    trials = Trials(np.empty((len(seeds), config.epochs + 1)))
+    for epoch in range(config.epochs + 1):
+        if epoch:
+            x_u = joined([_shuffled(d.x_unlabeled, generator) for d, generator in zip(data, generators, strict=True)])
+            batches = torch.split(x_u, config.batch_size, dim=-2)
+            feed = ([Batch((x_l, y_l), x)] for x in batches)
+            Phase(method, feed, optimizer).run(range(len(batches)))
+            tick()
+        predicted = game.predict_proba(x_test).argmax(-1)
+        trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()
+        if epoch in keep and isinstance(student, Stacked):
+            trials.students[epoch] = copy.deepcopy(student)
+    return trials
+
+
+def compare(
+    config: MoonsConfig, seeds: Sequence[int], *, keep: Sequence[int] = (), tick: Callable[[], None] = lambda: None
+) -> dict[str, Trials]:
+    """Both methods on the same trials, side by side: a thread each, as torch computes without Python's lock."""
+    networks = [_network(config, seed) for seed in seeds]  # drawn here: torch's global generator is not for two threads
+    with ThreadPoolExecutor() as pool:
+        runs = {
+            name: pool.submit(run, config, seeds, coupling, keep=keep, tick=tick, networks=networks)
+            for name, coupling in COMPARED_METHODS.items()
+        }
+        return {name: started.result() for name, started in runs.items()}
+
+
+def stuck_trial(results: dict[str, Trials]) -> int:
+    """The trial on which Self-training ends furthest behind DRIFT: the one the paper's figure 2 would show."""
+    return int((results["DRIFT"].accuracy[:, -1] - results["Self-training"].accuracy[:, -1]).argmax())
+
+
+def _network(config: MoonsConfig, seed: int) -> nn.Module:
+    with seeded(seed):
+        return mlp(2, 2, hidden=(config.hidden,), activation="tanh")
+
+
+def _adam(student: nn.Module, config: MoonsConfig) -> torch.optim.Optimizer:
+    return torch.optim.Adam(student.parameters(), lr=config.learning_rate, fused=True)
+
+
+def _shuffled(x: Tensor, generator: torch.Generator) -> Tensor:
+    return x[torch.randperm(len(x), generator=generator)]

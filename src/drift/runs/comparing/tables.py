@@ -1,0 +1,267 @@
+"""Results side by side: methods down, cells across, with spread, paired tests and the paper's figures."""
+
+import csv
+import io
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from drift.data.files import atomic_file
+from drift.errors import ConfigError
+from drift.runs.comparing.statistics import TTest, paired_t, welch_t
+from drift.tasks.scoring import mean_and_spread
+
+WIDE = 10_000  # columns at a pipe, where nothing need be wrapped
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "<": "$<$",
+    ">": "$>$",
+    "α": r"$\alpha$",
+    **{mark: f"{{{mark}}}" for mark in "[*"},  # at the beginning of a row they would belong to the break before
+    "τ": r"$\tau$",
+    "ω": r"$\omega$",
+    "θ": r"$\theta$",
+}
+CSV_COLUMNS = [
+    *("method", "column", "seeds", "mean", "deviation", "hours", "paper"),
+    *("baseline", "difference", "standard_error", "p", "pairs", "gold_labels"),
+]
+MARKDOWN = {mark: f"\\{mark}" for mark in "\\|*_`<>[]&~$"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method in one column. scores: shares by seed; none if it was not run, which would take so many hours.
+
+    paper: the paper's figure, in percent, as it is printed there. failed: it was run, in vain. wanted: how many seeds
+    there are to be. rows_by_seed: each seed was trained and scored on rows of its own.
+    """
+
+    scores: Mapping[int, float] = field(default_factory=dict)
+    hours: float | None = None
+    paper: float | None = None
+    failed: bool = False
+    wanted: int | None = None
+    rows_by_seed: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.scores) and len(self.scores) >= (self.wanted or 1)
+
+    @property
+    def mean(self) -> float | None:
+        return float(np.mean(list(self.scores.values()))) if self.scores else None
+
+    def text(self) -> str:
+        """Mean ± standard deviation in percent; of one seed, the score."""
+        if self.scores:
+            told = mean_and_spread([*self.scores.values()])
+            return told if self.is_whole else f"{told} ({len(self.scores)} of {self.wanted} seeds)"
+        if self.failed:
+            return "failed"
+        if self.hours is None:
+            return "not run"
+        time = f"{self.hours:.3g} h" if self.hours >= 1 else f"{60 * self.hours:.2g} min"
+        return f"not run (about {time})"
+
+
+@dataclass
+class ScoreTable:
+    """rows: method -> column -> cell; a column a method has no cell in stays blank.
+
+    baseline: the row every other is tested against, seed by seed. tests: by row and column, in place of the paired
+    t-tests that are made otherwise; one of 0 pairs is Welch's, unpaired. budgets: gold labels by column, in words.
+    apart: rows that are no rival to the others, such as one that learns from all labels, and are never the best.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Mapping[str, Mapping[str, Cell]]
+    baseline: str | None = None
+    tests: Mapping[tuple[str, str], TTest] | None = None
+    budgets: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    apart: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.baseline is not None and self.baseline not in self.rows:
+            raise ConfigError(f"there is no row {self.baseline!r} to test against; rows are {', '.join(self.rows)}")
+
+    def test(self, row: str, column: str) -> TTest | None:
+        """This row against the baseline on the seeds both have; None if there are not two, or there is no baseline.
+
+        Where a seed means rows of its own on one side alone, equal seeds are no pair.
+        """
+        if self.tests is not None:
+            return self.tests.get((row, column))
+        if self.baseline is None or row == self.baseline:
+            return None
+        own, others = (self.rows[each].get(column, Cell()) for each in (row, self.baseline))
+        ours, theirs = own.scores, others.scores
+        if own.rows_by_seed != others.rows_by_seed:
+            return welch_t([*ours.values()], [*theirs.values()]) if min(len(ours), len(theirs)) > 1 else None
+        seeds = [seed for seed in ours if seed in theirs]
+        return paired_t([ours[s] for s in seeds], [theirs[s] for s in seeds]) if len(seeds) > 1 else None
+
+    def is_best(self, row: str, column: str) -> bool:
+        """Whether no other mean of the column is higher, as printed; never where there is nothing to compare with.
+
+        A mean of some of the seeds is not compared.
+        """
+        cells = {name: own[column] for name, own in self.rows.items() if column in own and name not in self.apart}
+        means = {name: cell.mean for name, cell in cells.items() if cell.is_whole}
+        printed = {name: round(100 * mean, 2) for name, mean in means.items() if mean is not None}
+        return len(printed) > 1 and printed.get(row) == max(printed.values())
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line as it is shown. detail: it belongs to the method above."""
+
+    heading: str
+    texts: list[str]
+    best: list[bool]
+    detail: bool = False
+
+    def shown(self, show: Callable[[str], str], bold: str, indent: str) -> list[str]:
+        """Heading and texts as they are written somewhere: `bold` has a %s for what is best."""
+        texts = [bold % show(text) if best else show(text) for text, best in zip(self.texts, self.best, strict=True)]
+        return [(indent if self.detail else "") + show(self.heading), *texts]
+
+
+def lines(table: ScoreTable) -> Iterator[Line]:
+    """Budgets; then for each method its scores, the difference to the baseline and the paper's figures, if any."""
+    plain = [False] * len(table.columns)
+    if table.budgets:
+        yield Line("gold labels", [table.budgets.get(column, "") for column in table.columns], plain)
+    for row, cells in table.rows.items():
+        texts = [cells[column].text() if column in cells else "" for column in table.columns]
+        yield Line(row, texts, [table.is_best(row, column) for column in table.columns])
+        tests = [table.test(row, column) for column in table.columns]
+        if any(tests):
+            told = [difference_text(test) if test else "" for test in tests]
+            yield Line(f"− {table.baseline}", told, plain, detail=True)
+        figures = [cells[column].paper if column in cells else None for column in table.columns]
+        if any(figure is not None for figure in figures):
+            printed = ["" if figure is None else f"{figure:.2f}" for figure in figures]
+            yield Line("in the paper", printed, plain, detail=True)
+
+
+def difference_text(test: TTest) -> str:
+    """The difference in points with its standard error, p-value and number of pairs."""
+    return f"{test.gap()}, {test.p_words()}, {f'{test.pairs} pairs' if test.pairs else 'unpaired'}"
+
+
+def show_table(table: ScoreTable, console: Console | None = None) -> None:
+    """Print a table to the terminal."""
+    view = RichTable(box=None, pad_edge=False)
+    view.add_column("")
+    for column in table.columns:
+        view.add_column(escape(column), justify="right")
+    for line in lines(table):
+        style = "dim" if line.detail else None
+        view.add_row(*line.shown(escape, "[bold]%s[/bold]", "  "), style=style)
+    console = console or Console()
+    if not console.is_terminal:
+        console = Console(width=WIDE, file=console.file)
+    console.print(Group(f"[bold]{escape(table.title)}[/bold]", view, *map(escape, table.notes)), highlight=False)
+
+
+def as_markdown(table: ScoreTable) -> str:
+    def shown(text: str) -> str:
+        return escaped(text, MARKDOWN)
+
+    def written(texts: Sequence[str]) -> str:
+        return f"| {' | '.join(texts)} |"
+
+    rows = [written(["", *map(shown, table.columns)]), written(["---", *["---:"] * len(table.columns)])]
+    rows += [written(line.shown(shown, "**%s**", "&nbsp;&nbsp;")) for line in lines(table)]
+    notes = [f"- {shown(note)}" for note in table.notes]
+    parts = [f"**{shown(table.title)}**", "\n".join(rows), *(["\n".join(notes)] if notes else [])]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_latex(table: ScoreTable) -> str:
+    """A `table` environment; needs the booktabs package."""
+
+    def shown(text: str) -> str:
+        return escaped(text, LATEX)
+
+    def written(texts: Sequence[str]) -> str:
+        return f"{' & '.join(texts)} \\\\"
+
+    rows = [written(line.shown(shown, r"\textbf{%s}", r"\quad ")) for line in lines(table)]
+    notes = [rf"\par\footnotesize {shown(note)}" for note in table.notes]
+    columns = "l" + "r" * len(table.columns)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{shown(table.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            written(["", *map(shown, table.columns)]),
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            *notes,
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def as_csv(table: ScoreTable) -> str:
+    """One line a cell; means, deviations and differences in percent, not rounded."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, CSV_COLUMNS)
+    writer.writeheader()
+    for row, cells in table.rows.items():
+        for column, cell in cells.items():
+            scores, test = list(cell.scores.values()), table.test(row, column)
+            found: dict[str, Any] = {"method": row, "column": column, "seeds": len(scores)}
+            found |= {"hours": cell.hours, "paper": cell.paper, "gold_labels": table.budgets.get(column)}
+            if cell.mean is not None:
+                found["mean"] = 100 * cell.mean
+            if len(scores) > 1:
+                found["deviation"] = 100 * float(np.std(scores, ddof=1))
+            if test is not None:
+                found |= {"baseline": table.baseline, "p": test.p, "pairs": test.pairs}
+                found |= {"difference": 100 * test.difference, "standard_error": 100 * test.standard_error}
+            writer.writerow(found)
+    return file.getvalue()
+
+
+WRITERS = {".md": as_markdown, ".tex": as_latex, ".csv": as_csv}
+
+
+def check_ending(path: str | Path) -> None:
+    """Refuse a file no table can be written to; before the work, not after."""
+    if Path(path).suffix not in WRITERS:
+        raise ConfigError(f"{path}: tables are written as {', '.join(WRITERS)}; give a file that ends so")
+
+
+def write_table(table: ScoreTable, path: str | Path) -> Path:
+    """Write Markdown, LaTeX or CSV, by the ending of the file, over what is there; gives back its path."""
+    check_ending(path)
+    with atomic_file(path) as aside:
+        # The name of a folder may be no Unicode.
+        aside.write_bytes(WRITERS[Path(path).suffix](table).encode(errors="replace"))
+    return Path(path)
+
+
+def escaped(text: str, marks: Mapping[str, str]) -> str:
+    """The text on one line, with marks that mean something where it goes written so that they do not."""
+    return "".join(marks.get(mark, mark) for mark in " ".join(text.split()))

@@ -1,0 +1,82 @@
+"""Write sentences with their tags and entities, as a table or as CoNLL columns, whole or not at all."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from drift.data.files import atomic_file
+from drift.data.sentence_formats import SentenceRow, is_conll
+from drift.data.table_formats import format_of, is_gzipped
+from drift.data.table_writer import TableWriter, with_columns
+from drift.errors import DataError, FileError
+
+NO_COLUMN = re.compile("^$|^ |[\t\r\n]")  # words that would be read again as others, or as none
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Sentences of a file with their other columns, if it is a table."""
+
+    rows: Sequence[SentenceRow]
+    columns: dict[str, list[Any]]
+
+
+Write = Callable[[Piece, list[list[str]], list[list[dict[str, Any]]]], None]
+
+
+@contextmanager
+def token_writer(out: str | Path | None) -> Iterator[Write]:
+    """What writes a piece with its tags and entities; lists are JSON text where a format has no lists."""
+    if out is None:
+        yield lambda piece, tags, entities: None
+        return
+    if is_conll(out):
+        with _conll_file(Path(out)) as file:
+            yield lambda piece, tags, entities: file.writelines(_conll(piece.rows, tags))
+        return
+    form = format_of(Path(out))
+    with TableWriter(out) as table:
+
+        def write(piece: Piece, tags: list[Any], entities: list[Any]) -> None:
+            given = piece.columns if form in ("json", "parquet") else _flat(piece.columns)
+            added = {"predicted": tags, "entities": entities}
+            # Parquet has lists, but of which type, the first piece may not say.
+            table.write(with_columns(given, added if form == "json" else _flat(added)))
+
+        yield write
+
+
+@contextmanager
+def _conll_file(path: Path) -> Iterator[TextIO]:
+    opened: Any = gzip.open if is_gzipped(path) else open
+    try:
+        with atomic_file(path) as aside, opened(aside, "wt", encoding="utf-8", newline="") as file:
+            yield file
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be written ({error.strerror or error})") from error
+
+
+def _conll(rows: Sequence[SentenceRow], tags: Sequence[Sequence[str]]) -> Iterator[str]:
+    for row, own in zip(rows, tags, strict=True):
+        if lost := [word for word in row.tokens if NO_COLUMN.search(word)]:
+            raise DataError(f"{row.where}: {lost[0]!r} cannot stand in CoNLL columns; write JSON lines instead")
+        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(row.tokens, own, strict=True)) + "\n"
+
+
+def _flat(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Lists as JSON text."""
+    return {name: [_text_of_list(value) for value in values] for name, values in columns.items()}
+
+
+def _text_of_list(value: Any) -> Any:
+    found = value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
+    return json.dumps(found, ensure_ascii=False) if isinstance(found, (list, dict)) else value

@@ -1,0 +1,58 @@
+"""The warm-up as a demonstration, made short: what it says is what was measured."""
+
+from functools import partial
+
+import pytest
+
+from drift.paper.demos import moons_demo
+from drift.paper.demos.demo import Shown
+from drift.paper.demos.moons import MoonsConfig, compare
+from drift.runs.comparing.statistics import paired_t
+from drift.training.progress import progress
+
+SHORT = {"initial_epochs": 5, "epochs": 3}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moons_demo, "MoonsConfig", partial(MoonsConfig, **SHORT))
+        patch.setattr(moons_demo, "PAPER_TRIALS", 3)
+        patch.setattr(moons_demo, "TRIALS", 5)
+        patch.setattr(moons_demo, "EPOCHS_SHOWN", (1, 3))
+        return moons_demo.demo(tmp_path_factory.mktemp("demo") / "out", progress)
+
+
+def test_page_and_figures_are_written(shown: Shown) -> None:
+    written = sorted(path.name for path in shown.page.parent.iterdir())
+    stems = ("moons-learning", "moons-regions")
+    assert written == sorted(["report.html", *(f"{stem}.{kind}" for stem in stems for kind in ("png", "svg"))])
+
+
+def test_the_table_holds_what_compare_measures(shown: Shown) -> None:
+    results = compare(MoonsConfig(**SHORT), range(5))
+    ours, theirs = results["DRIFT"].accuracy, results["Self-training"].accuracy
+    rows = {row[0]: row[1:] for row in shown.tables[0].rows}
+    expected = {"Supervised start": ours[:, 0], "Self-training": theirs[:, -1], "DRIFT": ours[:, -1]}
+    for name, scores in expected.items():
+        for cell, trials in zip(rows[name], (3, 5), strict=False):
+            part = 100 * scores[:trials]
+            assert cell == f"{part.mean():.2f} ± {part.std(ddof=1):.2f}"
+    for trials, finding in zip((3, 5), shown.findings, strict=True):
+        test = paired_t(ours[:trials, -1], theirs[:trials, -1])
+        assert f"Over {trials} trials" in finding
+        assert f"{test.gap()} points" in finding
+        assert f"p = {test.p:.2g}" in finding
+
+
+def test_the_page_holds_the_table_the_findings_and_both_figures(shown: Shown) -> None:
+    page = shown.page.read_text(encoding="utf-8")
+    assert all(finding in page for finding in shown.findings)
+    assert all(f">{cell}<" in page for row in shown.tables[0].rows for cell in row if cell)
+    assert page.count("data:image/png;base64,") == 2
+    assert f"{SHORT['epochs']} of self-training" in page
+
+
+def test_the_usual_settings_fit_together() -> None:
+    assert max(moons_demo.EPOCHS_SHOWN) <= MoonsConfig().epochs
+    assert moons_demo.PAPER_TRIALS <= moons_demo.TRIALS
