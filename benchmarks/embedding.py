@@ -1,7 +1,7 @@
 """Embedding texts: `drift.models.embedding.embed` against padding in the given order, and against onnxruntime.
 
-`python benchmarks/embedding.py` needs `$DRIFT_DATA` with agnews. Every way embeds the same texts in each of the rounds,
-one after the other, so that they share what else the machine is doing; ratios are medians over rounds.
+`python benchmarks/embedding.py` needs `$DRIFT_DATA` with agnews. In each round, all variants embed the same texts one
+after the other, so that other load on the machine affects all. Ratios are medians over rounds.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def torch_forward(encoder: str) -> Callable:
 
 
 def onnx_forward(encoder: str, threads: int) -> Callable:
-    """The same encoder with a head of one layer, which costs nothing beside it."""
+    """The same encoder with a linear head, whose cost is negligible."""
     import onnxruntime
 
     model, tokenizer = load_encoder(encoder)
@@ -58,7 +58,7 @@ def onnx_forward(encoder: str, threads: int) -> Callable:
     return lambda batch: session.run(None, {name: batch[name].numpy() for name in ("input_ids", "attention_mask")})
 
 
-def afresh(texts: list[str], encoder: str, jobs: int) -> None:
+def embed_without_cache(texts: list[str], encoder: str, jobs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DRIFT_CACHE"] = folder
         embed(texts, encoder, max_length=MAX_LENGTH, jobs=jobs)
@@ -68,17 +68,17 @@ def main(encoder: str, rows: int, rounds: int, jobs: int) -> None:
     texts = agnews(rows)
     torch.set_num_threads(jobs)
     plain, onnx = torch_forward(encoder), onnx_forward(encoder, jobs)
-    ways: dict[str, Callable[[], None]] = {
-        "embed": lambda: afresh(texts, encoder, jobs),
+    variants: dict[str, Callable[[], None]] = {
+        "embed": lambda: embed_without_cache(texts, encoder, jobs),
         f"padded to {MAX_LENGTH}, given order": lambda: in_given_order(texts, encoder, "max_length", plain),
         "padded to longest, given order": lambda: in_given_order(texts, encoder, "longest", plain),
         "onnxruntime, longest, given order": lambda: in_given_order(texts, encoder, "longest", onnx),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(rounds):
-        for name, way in ways.items():
+        for name, variant in variants.items():
             start = time.perf_counter()
-            way()
+            variant()
             seconds[name].append(time.perf_counter() - start)
     print(f"{encoder}, {rows} texts, {rounds} rounds, {jobs} cores")
     for name, taken in seconds.items():
@@ -91,6 +91,6 @@ if __name__ == "__main__":
     parser.add_argument("--encoder", default="default")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=torch.get_num_threads(), help="cores to compute with")
+    parser.add_argument("--jobs", type=int, default=torch.get_num_threads(), help="number of cores")
     arguments = parser.parse_args()
     main(arguments.encoder, arguments.rows, arguments.rounds, arguments.jobs)

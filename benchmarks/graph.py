@@ -1,9 +1,9 @@
-"""What a training epoch of a graph model costs, many seeds at once, beside the usual ways to write it.
+"""Time of a training epoch of a graph model with many seeds at once, compared with the usual implementations.
 
     DRIFT_DATA=... OMP_NUM_THREADS=1 python benchmarks/graph.py gcn|game|grand|grand-citeseer|commands
 
-Processor seconds of one thread, a seed and an epoch: blocks of epochs of every variant in turn, so that a slow moment
-of the machine falls on all. Each part writes itself into docs/results/graph_speed.json.
+Processor seconds of one thread, per seed and epoch. Blocks of epochs of all variants are interleaved, so that other
+load on the machine affects all. Each part writes its results into docs/results/graph_speed.json.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Citations:
         return [float(right[..., rows].float().mean()) for rows in (self.train, self.dev, self.test)]
 
     def supervised(self, logits: Tensor) -> Tensor:
-        """The loss of every trial, summed. logits: of the training rows, `(trials, N, C)`."""
+        """Sum of the losses of all trials. logits: of the training rows, `(trials, N, C)`."""
         y = self.y[self.train].expand(len(logits), -1)
         return cross_entropy(logits.mT, y, reduction="sum") / len(self.train)
 
@@ -89,7 +89,7 @@ def pyg_gcn(graph: Citations) -> Epoch:
 
 
 def our_gcn(graph: Citations, trials: int) -> Epoch:
-    """The same work for many seeds."""
+    """The same for many seeds at once."""
     model = GCN(graph.x, graph.edges, graph.classes, seeds=range(trials))
     optimizer = make_optimizer(model, ADAM, initial=False)
 
@@ -104,7 +104,7 @@ def our_gcn(graph: Citations, trials: int) -> Epoch:
 
 
 def drift_gcn(graph: Citations, trials: int) -> Epoch:
-    """A step of DRIFT on all nodes; no evaluation."""
+    """A step of DRIFT on all nodes, without evaluation."""
     model = GCN(graph.x, graph.edges, graph.classes, seeds=range(trials)).train()
     optimizer = make_optimizer(model, ADAM, initial=False)
     game = Game(model, alpha=0.99, tau=0.25, stacked=True, full_graph=True)
@@ -121,7 +121,7 @@ def drift_gcn(graph: Citations, trials: int) -> Epoch:
 
 
 def dense_grand(graph: Citations) -> Epoch:
-    """The published loop: dense features travel, one augmentation after another, one seed."""
+    """The published loop: dense features are propagated, one augmentation after the other, one seed."""
     recipe = graph.recipe
     x, a = graph.x.to_dense(), normalized_adjacency(graph.edges, len(graph.all)).rows.to_sparse_coo().coalesce()
     model = nn.Sequential(
@@ -133,7 +133,7 @@ def dense_grand(graph: Citations) -> Epoch:
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
 
-    def travelled(x: Tensor) -> Tensor:
+    def propagated(x: Tensor) -> Tensor:
         power, total = x, x
         for _ in range(recipe.order):
             power = torch.sparse.mm(a, power)
@@ -144,12 +144,12 @@ def dense_grand(graph: Citations) -> Epoch:
         model.train()
         optimizer.zero_grad()
         kept = torch.bernoulli(torch.full((recipe.views, len(x), 1), 1 - recipe.drop_node))
-        log_p = torch.stack([torch.log_softmax(model(travelled(x * mask)), -1) for mask in kept])
+        log_p = torch.stack([torch.log_softmax(model(propagated(x * mask)), -1) for mask in kept])
         supervised = graph.supervised(log_p[:, graph.train]) / recipe.views
         (supervised + recipe.consistency_weight * consistency(log_p, recipe.temperature)).backward()
         optimizer.step()
         with torch.no_grad():
-            graph.accuracies(model.eval()(travelled(x * (1 - recipe.drop_node))))
+            graph.accuracies(model.eval()(propagated(x * (1 - recipe.drop_node))))
 
     return epoch
 
@@ -162,7 +162,7 @@ def our_grand(graph: Citations, trials: int, reordered: bool = True) -> Epoch:
     )
 
     def epoch() -> None:
-        # Over seven classes the softmax is several times faster along any dimension but the last.
+        # With seven classes the softmax is several times faster along any dimension but the last.
         log_p = torch.log_softmax(model.train().augmentations(graph.all).mT.contiguous(), -2).mT
         supervised = graph.supervised(log_p[:, :, graph.train].flatten(0, 1)) / recipe.views
         (supervised + recipe.consistency_weight * consistency(log_p, recipe.temperature).sum()).backward()
@@ -177,22 +177,22 @@ def our_grand(graph: Citations, trials: int, reordered: bool = True) -> Epoch:
 def interleaved(
     variants: dict[str, tuple[Epoch, int, int]], blocks: int, clock: Callable[[], float] = time.process_time
 ) -> dict[str, float]:
-    """Median processor seconds a seed and an epoch. variants: an epoch, its seeds, and epochs a block."""
-    found: dict[str, list[float]] = {name: [] for name in variants}
+    """Median processor seconds per seed and epoch. variants: an epoch, its number of seeds, and epochs per block."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     for block in range(blocks + 1):
         for name, (epoch, seeds, epochs) in variants.items():
             start = clock()
             for _ in range(epochs):
                 epoch()
-            if block:  # the first one warms up
-                found[name].append((clock() - start) / epochs / seeds)
-    return {name: statistics.median(times) for name, times in found.items()}
+            if block:  # the first block is a warm-up
+                seconds[name].append((clock() - start) / epochs / seeds)
+    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
 def compared(
     what: str, seconds: dict[str, float], ratios: dict[str, tuple[str, str, float]], per: str = "a_seed_and_epoch"
 ) -> dict[str, Any]:
-    """What the JSON says. ratios: which variant's time over which, and what is wanted at least."""
+    """The content of the JSON. ratios: the slow variant, the fast variant, and the target of their ratio."""
     return {
         "what": what,
         f"seconds_{per}": seconds,
@@ -251,15 +251,15 @@ def grand(graph: Citations, blocks: int) -> dict[str, Any]:
 
 
 def commands(graph: Citations, blocks: int) -> dict[str, Any]:
-    """Whole commands, with what it takes to start Python and to read, save and report."""
+    """Whole commands, including the time to start Python and to read, save and report."""
 
     def run(seeds: int) -> Epoch:
         fit = ["fit", "--task", "nodes", "--graph", graph.name, "--labels-per-class", "20", "--quiet"]
 
         def command() -> None:
             with TemporaryDirectory() as folder:
-                own = [sys.executable, "-m", "drift", *fit, "--set", f"seeds={seeds}", "-o", f"{folder}/run"]
-                subprocess.run(own, check=True, stdout=subprocess.DEVNULL)
+                words = [sys.executable, "-m", "drift", *fit, "--set", f"seeds={seeds}", "-o", f"{folder}/run"]
+                subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
         return command
 
@@ -272,7 +272,7 @@ def commands(graph: Citations, blocks: int) -> dict[str, Any]:
 
 
 def processor_time() -> float:
-    """Of this process and of those it waited for, in seconds."""
+    """Processor seconds of this process and of the processes it waited for."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
 
@@ -282,23 +282,23 @@ PARTS = {
     "gcn": (gcn, "Cora"),
     "game": (game, "Cora"),
     "grand": (grand, "Cora"),
-    "grand-citeseer": (grand, "CiteSeer"),  # without input dropout, so that the two orders are one
+    "grand-citeseer": (grand, "CiteSeer"),  # without input dropout, so that the two orders are equivalent
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--blocks", type=int, default=7, help="timed blocks of every variant (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, default=7, help="timed blocks per variant (default: %(default)s)")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    torch.manual_seed(0)  # what is not ours draws from the global generator
+    torch.manual_seed(0)  # models of other libraries use the global generator
     keep_freed_memory()
     measure, name = PARTS[args.part]
-    found = measure(Citations(name), args.blocks)
-    print(json.dumps(found, indent=2))
+    result = measure(Citations(name), args.blocks)
+    print(json.dumps(result, indent=2))
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"torch": torch.__version__}
-    results[args.part] = found
+    results[args.part] = result
     RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 

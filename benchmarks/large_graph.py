@@ -1,13 +1,13 @@
-"""Training and prediction on a graph that does not fit a step: a million nodes, ten million undirected edges.
+"""Training and prediction on a graph that is too large for one step: a million nodes, ten million undirected edges.
 
     OMP_NUM_THREADS=1 python benchmarks/large_graph.py --out docs/results/large_graph.json
     OMP_NUM_THREADS=1 python benchmarks/large_graph.py --nodes 20000
 
-A planted partition by seed: nodes of ten equally likely classes, an edge joins two of one class with probability
-`WITHIN` and any two otherwise, features are a class's centre under noise. Twenty labels a class; a supervised start,
-then DRIFT on all other nodes, then logits of all nodes layer by layer. Prints JSON: seconds by the clock and of the
-processor and the peak of private memory of each part, and accuracy on all nodes without labels. Linux only, as it reads
-/proc.
+The graph is a random planted partition: nodes have one of ten equally likely classes; an edge joins two nodes of the
+same class with probability `WITHIN`, and any two otherwise; features are the centre of the class plus noise. There are
+20 labels per class. A supervised start is followed by DRIFT on all other nodes, and then by logits of all nodes layer
+by layer. Prints JSON: elapsed seconds, processor seconds and peak private memory of each part, and accuracy on all
+nodes without labels. Linux only: it reads /proc.
 """
 
 import argparse
@@ -25,8 +25,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from drift.data.examples import Labeled, Unlabeled
+from drift.data.labels import sample_per_class
 from drift.data.neighbours import Neighbours, SampledNodes
-from drift.data.splits import sample_per_class
 from drift.methods.self_training import Drift, SelfTrainingSettings
 from drift.models.sampled_gcn import SampledGCN, layerwise
 from drift.training.feeds import Feed
@@ -35,9 +35,9 @@ from drift.training.optimizers import make_optimizer
 from drift.training.settings import TrainingSettings
 from memory import PeakMemory
 
-CLASSES, WIDTH, HIDDEN, EDGES_A_NODE = 10, 100, 64, 10
-WITHIN, SIGNAL = 0.3, 0.2  # how much edges and features tell of the class
-LABELS_A_CLASS, BATCH, UNLABELED_BATCH, FANOUTS = 20, 200, 2048, (10, 10)
+CLASSES, WIDTH, HIDDEN, EDGES_PER_NODE = 10, 100, 64, 10
+WITHIN, SIGNAL = 0.3, 0.2  # how informative edges and features are
+LABELS_PER_CLASS, BATCH, UNLABELED_BATCH, FANOUTS = 20, 200, 2048, (10, 10)
 START_STEPS, STEPS = 100, 300
 GAME = SelfTrainingSettings(alpha=0.9, tau=0.5)
 ADAM = TrainingSettings(optimizer="adam", learning_rate=0.01, weight_decay=5e-4)
@@ -48,10 +48,10 @@ def planted(nodes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
     y = rng.integers(CLASSES, size=nodes)
     by_class, sizes = np.argsort(y, kind="stable"), np.bincount(y, minlength=CLASSES)
     ends = np.cumsum(sizes)
-    source = rng.integers(nodes, size=EDGES_A_NODE * nodes)
-    kind = y[source]
-    fellow = by_class[ends[kind] - 1 - (rng.random(len(source)) * sizes[kind]).astype(np.int64)]
-    target = np.where(rng.random(len(source)) < WITHIN, fellow, rng.integers(nodes, size=len(source)))
+    source = rng.integers(nodes, size=EDGES_PER_NODE * nodes)
+    label = y[source]
+    same_class = by_class[ends[label] - 1 - (rng.random(len(source)) * sizes[label]).astype(np.int64)]
+    target = np.where(rng.random(len(source)) < WITHIN, same_class, rng.integers(nodes, size=len(source)))
     x = rng.standard_normal((nodes, WIDTH), dtype=np.float32)
     centers = SIGNAL * rng.standard_normal((CLASSES, WIDTH), dtype=np.float32)
     for members, center in zip(np.split(by_class, ends[:-1]), centers, strict=True):
@@ -60,7 +60,7 @@ def planted(nodes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 
 
 class Clock:
-    """What each part took, by its name."""
+    """Time and memory of each part, by its name."""
 
     def __init__(self) -> None:
         self.parts: dict[str, dict[str, float]] = {}
@@ -85,11 +85,11 @@ def measure(nodes: int, seed: int) -> dict[str, Any]:
         neighbours = Neighbours(edges, nodes)
     del edges
     features = torch.from_numpy(x)
-    labeled = sample_per_class(y, LABELS_A_CLASS, seed=seed)
+    labeled = sample_per_class(y, LABELS_PER_CLASS, seed=seed)
     rest = np.setdiff1d(np.arange(nodes), labeled)
 
-    def accuracy(found: np.ndarray) -> float:
-        return round(float((found == y)[rest].mean()), 4)
+    def accuracy(predicted: np.ndarray) -> float:
+        return round(float((predicted == y)[rest].mean()), 4)
 
     with clock.part("features alone: logistic regression"):
         linear = LogisticRegression(max_iter=1000).fit(x[labeled], y[labeled])
@@ -132,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
     options = parser.parse_args()
     result = {"command": "python " + " ".join(sys.argv), **measure(options.nodes, options.seed)}
     print(json.dumps(result, indent=2))

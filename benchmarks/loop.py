@@ -1,8 +1,8 @@
-"""What the training loop costs, and what batches of like length and kept memory save; on a real encoder.
+"""Overhead of the training loop, and the time that batches of similar length and kept memory save, on a real encoder.
 
     DRIFT_DATA=... DRIFT_MODELS=... OMP_NUM_THREADS=1 python benchmarks/loop.py overhead|bucketing|accuracy|memory
 
-Ratios are of medians, measured interleaved in one run; each part writes itself into docs/results/loop.json.
+Ratios are of medians, measured interleaved in one run. Each part writes its results into docs/results/loop.json.
 """
 
 import argparse
@@ -24,8 +24,8 @@ import torch
 from drift.core import Game
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.tokenized import TokenizedTexts, tokenize
-from drift.methods.self_training import SelfTrainingSettings
-from drift.methods.supervised import SupervisedSettings
+from drift.methods.self_training import Drift, SelfTrainingSettings
+from drift.methods.supervised import Supervised, SupervisedSettings
 from drift.models.encoders import load_classifier
 from drift.tasks.scoring import classification_scores
 from drift.training.data import TrainingData
@@ -52,15 +52,13 @@ def agnews(part: str, rows: int) -> tuple[TokenizedTexts, torch.Tensor, Any]:
 
 
 def overhead(blocks: int = 6, steps: int = 10) -> dict[str, Any]:
-    """The whole loop (batches, guard, trace, bar) beside the same game's steps by hand, on the same batches."""
+    """The loop with its callbacks, against the same steps of the game written by hand, on the same batches."""
     tokens, labels, module = agnews("train", 2000)
     rows = torch.arange(len(tokens))
     data = TrainingData(Labeled(tokens, rows[:200], labels[:200]), Unlabeled(tokens, rows[200:], labels[200:]))
     settings = TrainingSettings(batch_size=BATCH, steps=blocks * steps, initial_steps=0)
-    trainer = Trainer(module, data, settings, "drift", SelfTrainingSettings(), classification_scores)
+    trainer = Trainer(module, data, settings, Drift, SelfTrainingSettings(), classification_scores)
     trainer.enter(1)
-    trainer.tick = lambda shown="": None
-    trainer.interrupt = type("Never", (), {"asked": False})
     phase = trainer.phase()
 
     _, _, twin = agnews("train", 10)
@@ -70,7 +68,7 @@ def overhead(blocks: int = 6, steps: int = 10) -> dict[str, Any]:
     batches = [next(same)[0] for _ in range(blocks * steps)]
 
     def ours(block: int) -> None:
-        phase.run(range(block * steps + 1, (block + 1) * steps + 1), trainer)
+        phase.run(range(block * steps + 1, (block + 1) * steps + 1), trainer.callbacks, trainer.state)
 
     def bare(block: int) -> None:
         for batch in batches[block * steps : (block + 1) * steps]:
@@ -83,14 +81,14 @@ def overhead(blocks: int = 6, steps: int = 10) -> dict[str, Any]:
     times = interleaved({"loop": ours, "bare": bare}, blocks)
     return {
         "what": f"{steps} steps of DRIFT, {ENCODER}, batch {BATCH} + {BATCH}, {blocks} blocks each",
-        "seconds_a_step": {name: statistics.median(found) / steps for name, found in times.items()},
+        "seconds_a_step": {name: statistics.median(seconds) / steps for name, seconds in times.items()},
         "ratio": statistics.median(times["loop"]) / statistics.median(times["bare"]),
         "target": 1.05,
     }
 
 
 def bucketing(rows: int = 1600) -> dict[str, Any]:
-    """One epoch, forward and backward: rows of like length together, as they come, and all padded to the maximum."""
+    """One epoch, forward and backward: batches of similar length, random batches, and all padded to the maximum."""
     tokens, labels, module = agnews("train", rows)
     module.train()
     everything = Labeled(tokens, torch.arange(rows), labels)
@@ -112,7 +110,7 @@ def bucketing(rows: int = 1600) -> dict[str, Any]:
         return run
 
     times = interleaved({name: step(name) for name in feeds}, rows // BATCH)
-    totals = {name: sum(found) for name, found in times.items()}
+    totals = {name: sum(seconds) for name, seconds in times.items()}
     return {
         "what": f"one epoch of {rows} random AG News texts, {ENCODER}, batch {BATCH}, maximum {MAX_LENGTH} tokens",
         "mean_tokens": float(tokens.lengths.mean()),
@@ -124,11 +122,11 @@ def bucketing(rows: int = 1600) -> dict[str, Any]:
 
 
 def accuracy(seeds: int = 5, steps: int = 150) -> dict[str, Any]:
-    """Test accuracy after the same supervised steps, with and without batches of like length."""
-    found: dict[str, list[float]] = {"bucketed": [], "random": []}
+    """Test accuracy after the same supervised steps, with and without batches of similar length."""
+    scores: dict[str, list[float]] = {"bucketed": [], "random": []}
     test, truth, _ = agnews("test", 1000)
     for seed in range(seeds):
-        for name in found:
+        for name in scores:
             tokens, labels, _ = agnews("train", 4000)
             module, _ = load_classifier(ENCODER, CLASSES, seed=seed)
             settings = TrainingSettings(
@@ -139,26 +137,26 @@ def accuracy(seeds: int = 5, steps: int = 150) -> dict[str, Any]:
                 bucket_by_length=name == "bucketed",
             )
             data = TrainingData(Labeled(tokens, torch.arange(len(tokens)), labels))
-            trainer = Trainer(module, data, settings, "supervised", SupervisedSettings(), classification_scores)
+            trainer = Trainer(module, data, settings, Supervised, SupervisedSettings(), classification_scores)
             trainer.run()
             p = predict(trainer.method, test, torch.arange(len(test)), SingleProcess())
-            found[name].append(float((p.argmax(-1) == truth).double().mean()))
-            print(name, seed, found[name][-1], flush=True)
-    gaps = np.subtract(found["bucketed"], found["random"])
+            scores[name].append(float((p.argmax(-1) == truth).double().mean()))
+            print(name, seed, scores[name][-1], flush=True)
+    gaps = np.subtract(scores["bucketed"], scores["random"])
     return {
         "what": f"{steps} supervised steps of batch {BATCH} on 4000 AG News texts, 1000 test texts, {seeds} seeds",
-        "accuracy": found,
+        "accuracy": scores,
         "mean_difference": float(gaps.mean()),
         "standard_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
     }
 
 
 def memory(repeats: int = 3) -> dict[str, Any]:
-    """Page faults and seconds a step as glibc hands memory back and as it keeps it, in processes of their own.
+    """Page faults and seconds per step if glibc returns freed memory and if it keeps it, in separate processes.
 
-    Batches of 32 and of 64: glibc maps blocks of more than 32 MB anew each time, and only the larger has those.
+    Batches of 32 and of 64: glibc maps blocks of more than 32 MB anew each time, and only the larger batch has such.
     """
-    found: dict[str, Any] = {"what": f"a supervised step of {ENCODER}, {MAX_LENGTH} tokens, {repeats} processes each"}
+    result: dict[str, Any] = {"what": f"a supervised step of {ENCODER}, {MAX_LENGTH} tokens, {repeats} processes each"}
     for batch in (BATCH, 2 * BATCH):
         runs: dict[str, list[dict[str, float]]] = {"as it is": [], "kept": []}
         for _ in range(repeats):
@@ -168,11 +166,12 @@ def memory(repeats: int = 3) -> dict[str, Any]:
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 runs[name].append(json.loads(done.stdout))
         median = {
-            name: {key: statistics.median(run[key] for run in each) for key in each[0]} for name, each in runs.items()
+            name: {key: statistics.median(run[key] for run in of_name) for key in of_name[0]}
+            for name, of_name in runs.items()
         }
         ratio = median["kept"]["seconds"] / median["as it is"]["seconds"]
-        found[f"batch {batch}"] = {**median, "ratio_of_seconds": ratio}
-    return found
+        result[f"batch {batch}"] = {**median, "ratio_of_seconds": ratio}
+    return result
 
 
 def one_memory(keep: bool, batch: int, steps: int = 6) -> dict[str, float]:
@@ -193,7 +192,7 @@ def one_memory(keep: bool, batch: int, steps: int = 6) -> dict[str, float]:
 
 
 def interleaved(parts: dict[str, Callable[[int], None]], blocks: int) -> dict[str, list[float]]:
-    """Seconds of every block of every part, part after part, in an order that turns round."""
+    """Seconds of every block of every part; the order of the parts alternates between blocks."""
     times: dict[str, list[float]] = {name: [] for name in parts}
     for block in range(blocks):
         names = list(parts) if block % 2 else list(parts)[::-1]
@@ -214,11 +213,12 @@ def main() -> None:
     if options.part == "one-memory":
         print(json.dumps(one_memory(options.keep, options.batch)))
         return
-    found = {"overhead": overhead, "bucketing": bucketing, "accuracy": accuracy, "memory": memory}[options.part]()
+    parts = {"overhead": overhead, "bucketing": bucketing, "accuracy": accuracy, "memory": memory}
+    result = parts[options.part]()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results[options.part] = {"command": f"python benchmarks/loop.py {options.part}", **found}
+    results[options.part] = {"command": f"python benchmarks/loop.py {options.part}", **result}
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+    print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Private memory while training on many texts against few: the texts are on disk, so it should not grow with them.
+"""Private memory while training on few and on many texts. The texts are on disk, so it should not grow with them.
 
-Each number of rows has a process of its own and an empty cache: random short texts are streamed to disk, tokenized, and
-an encoder with a linear head plays the game on batches drawn from all rows. Private memory is RssAnon, which leaves out
-the pages of mapped files; a thread reads it every 20 ms. Prints JSON: the peaks, in MB, of tokenizing and of training,
-and the ratio of the last number of rows to the first. Linux only, as it reads /proc.
+Each number of rows is measured in its own process with an empty cache. Random short texts are streamed to disk and
+tokenized, and an encoder with a linear head is trained by the game on batches drawn from all rows. Private memory is
+RssAnon, which does not include the pages of mapped files; a thread reads it every 20 ms. Prints JSON: peak memory in MB
+while tokenizing and while training, and the ratio of the last number of rows to the first. Linux only: it reads /proc.
 
     DRIFT_MODELS=~/models python benchmarks/memory.py --out docs/results/memory.json
     DRIFT_MODELS=~/models python benchmarks/memory.py --rows 1000,100000 --steps 20
@@ -33,12 +33,12 @@ from drift.data.texts import store_texts
 from drift.data.tokenized import TokenizedTexts, tokenize
 
 ALPHA, TAU, LEARNING_RATE, BATCH, CLASSES, WORDS, MAX_LENGTH = 0.9, 0.5, 1e-5, 16, 4, 8, 32
-TARGET = 1.10  # at most, of the ratio
+TARGET = 1.10  # upper bound of the ratio
 VOCABULARY = ["bank", "border", "budget", "coach", "court", "film", "game", "law", "market", "music", "oil", "plan"]
 
 
 class PeakMemory(AbstractContextManager["PeakMemory"]):
-    """The most private memory this process holds during the block, in MB."""
+    """Peak private memory of this process during the block, in MB."""
 
     def __enter__(self) -> "PeakMemory":
         self.megabytes = private_memory()
@@ -94,7 +94,7 @@ def measure(rows: int, steps: int) -> dict[str, Any]:
     return {"rows": rows, "tokenizing MB": round(tokenizing.megabytes), "training MB": round(training.megabytes)}
 
 
-def in_a_process_of_its_own(rows: int, steps: int) -> dict[str, Any]:
+def in_a_new_process(rows: int, steps: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, __file__, "--rows", str(rows), "--steps", str(steps)]
         child = subprocess.run(command, env=os.environ | {"DRIFT_CACHE": cache}, stdout=subprocess.PIPE, check=True)
@@ -103,15 +103,15 @@ def in_a_process_of_its_own(rows: int, steps: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="10000,1000000", help="how many texts, fewest first")
+    parser.add_argument("--rows", default="10000,1000000", help="numbers of texts, in increasing order")
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
     options = parser.parse_args()
     rows = [int(number) for number in options.rows.split(",")]
     if len(rows) == 1:
         print(json.dumps(measure(rows[0], options.steps)))
         return
-    runs = [in_a_process_of_its_own(number, options.steps) for number in rows]
+    runs = [in_a_new_process(number, options.steps) for number in rows]
     ratio = runs[-1]["training MB"] / runs[0]["training MB"]
     result = {
         "command": "python " + " ".join(sys.argv),

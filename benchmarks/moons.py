@@ -1,8 +1,10 @@
-"""Two moons at length: where DRIFT and Self-training differ, over the settings the paper leaves open.
+"""Two moons: DRIFT and Self-training for all settings that the paper leaves open.
 
-- `python benchmarks/moons.py study`: 100 trials a configuration into docs/results/two-moons.jsonl; goes on if stopped
-- `python benchmarks/moons.py table`: what is there so far, as docs/results/two-moons.md
-- `python benchmarks/moons.py speed`: all trials at once against one after another, as docs/results/two-moons-speed.json
+    python benchmarks/moons.py study   100 trials per configuration, added to docs/results/two-moons.jsonl
+    python benchmarks/moons.py table   update the table in docs/results/two-moons.md
+    python benchmarks/moons.py speed   stacked trials against single ones: docs/results/two-moons-speed.json
+
+An interrupted study continues where it stopped.
 """
 
 import argparse
@@ -12,18 +14,18 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
+from typing import Any
 
 from drift.paper.demos.moons import MoonsConfig, compare, run
 from drift.runs.comparing.statistics import TTest, paired_t
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results"
 ROWS, PAGE, SPEED = (RESULTS / name for name in ("two-moons.jsonl", "two-moons.md", "two-moons-speed.json"))
-TRIALS = (10, 100)  # the paper's, and enough to see half a point
+TRIALS = (10, 100)  # as in the paper, and enough to detect half a point
 
 
 def configurations() -> Iterator[MoonsConfig]:
-    """Noise and batch size, which the paper leaves open; then α, which decides how large the interaction is."""
+    """Noise and batch size, which the paper does not give; then α, which scales the interaction."""
     for batch_size in (50, 250, 1000):
         for noise in (0.05, 0.1, 0.2, 0.3):
             yield MoonsConfig(noise=noise, batch_size=batch_size)
@@ -32,14 +34,14 @@ def configurations() -> Iterator[MoonsConfig]:
 
 
 def study() -> None:
-    done = [row["config"] for row in _rows()]
+    done = [row["config"] for row in read_lines(ROWS)]
     for config in configurations():
         if asdict(config) in done:
             continue
         began = time.perf_counter()
         results = compare(config, range(max(TRIALS)))
         theirs, ours = results["Self-training"].accuracy, results["DRIFT"].accuracy
-        row = {
+        row: dict[str, Any] = {
             "config": asdict(config),
             "seconds": time.perf_counter() - began,
             "start": theirs[:, 0].mean(),
@@ -52,42 +54,31 @@ def study() -> None:
                 "drift": [b.mean(), b.std(ddof=1)],
                 "test": asdict(paired_t(b, a)) | {"verdict": paired_t(b, a).verdict()},
             }
-        with ROWS.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        add_line(ROWS, row)
         print(json.dumps(row), file=sys.stderr)
 
 
-def table() -> None:
-    lines = [
-        "# Two moons: what was measured",
-        "",
-        "Made by `python benchmarks/moons.py study` and `python benchmarks/moons.py table`. Test accuracy in % after",
-        "150 epochs, mean ± standard deviation over trials; Δ is DRIFT minus Self-training on the same trials, ± its",
-        "standard error, with the two-sided p of a paired t-test. Win, tie and loss are DRIFT's, at p < 0.05, not",
-        "corrected for the number of rows.",
-        "",
-        "| noise | batch | α | start | trials | Self-training | DRIFT | Δ | p | |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in _rows():
+def write_table() -> None:
+    rows = []
+    for row in read_lines(ROWS):
         config = row["config"]
         for trials, cell in row["trials"].items():
-            st, dr, test = cell["self_training"], cell["drift"], cell["test"]
-            verdict = test.pop("verdict")
-            cells = [
-                config["noise"],
-                config["batch_size"],
-                config["alpha"],
-                f"{100 * row['start']:.1f}",
-                trials,
-                *(f"{100 * mean:.2f} ± {100 * spread:.2f}" for mean, spread in (st, dr)),
-                TTest(**test).gap(),
-                TTest(**test).p_text(),
-                verdict,
-            ]
-            lines.append(f"| {' | '.join(map(str, cells))} |")
-    PAGE.write_text("\n".join(lines) + "\n")
-    print(PAGE)
+            verdict, test = cell["test"].pop("verdict"), TTest(**cell["test"])
+            rows.append(
+                [
+                    config["noise"],
+                    config["batch_size"],
+                    config["alpha"],
+                    f"{100 * row['start']:.1f}",
+                    trials,
+                    *(f"{100 * mean:.2f} ± {100 * std:.2f}" for mean, std in (cell["self_training"], cell["drift"])),
+                    test.gap(),
+                    test.p_text(),
+                    verdict,
+                ]
+            )
+    headings = ["noise", "batch", "α", "start", "trials", "Self-training", "DRIFT", "Δ", "p", ""]
+    replace_tables(PAGE, table(headings, rows))
 
 
 def speed(trials: int, epochs: int, repeats: int) -> None:
@@ -96,7 +87,7 @@ def speed(trials: int, epochs: int, repeats: int) -> None:
         config = MoonsConfig(epochs=epochs, batch_size=batch_size)
         run(config, range(trials), "differentiable")  # warm up
         stacked, single = [], []
-        for _ in range(repeats):  # interleaved, so that a busy moment hits both
+        for _ in range(repeats):  # interleaved, so that other load on the machine affects both
             began = time.perf_counter()
             run(config, range(trials), "differentiable")
             between = time.perf_counter()
@@ -120,18 +111,14 @@ def speed(trials: int, epochs: int, repeats: int) -> None:
     print(SPEED.read_text())
 
 
-def _rows() -> list[dict]:
-    return [json.loads(line) for line in ROWS.read_text().splitlines()] if ROWS.exists() else []
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("study", "table", "speed"))
-    parser.add_argument("--trials", type=int, default=100, help="speed: how many trials")
-    parser.add_argument("--epochs", type=int, default=20, help="speed: how many epochs each")
-    parser.add_argument("--repeats", type=int, default=3, help="speed: how often each way is timed")
+    parser.add_argument("command", choices=("study", "table", "speed"))
+    parser.add_argument("--trials", type=int, default=100, help="speed: number of trials")
+    parser.add_argument("--epochs", type=int, default=20, help="speed: epochs per trial")
+    parser.add_argument("--repeats", type=int, default=3, help="speed: repeats")
     options = parser.parse_args()
-    if options.what == "speed":
+    if options.command == "speed":
         speed(options.trials, options.epochs, options.repeats)
     else:
-        {"study": study, "table": table}[options.what]()
+        {"study": study, "table": write_table}[options.command]()

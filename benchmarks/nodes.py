@@ -1,14 +1,14 @@
-"""Node classification beside the paper's table, which `drift bench graphs` makes: the public split, and what was tried.
+"""Node classification: the public split of Cora, and the choice of settings. `drift bench graphs` is the paper's table.
 
-    DRIFT_DATA=... python benchmarks/nodes.py public     Cora's public split: GCN and GRAND, and GRAND's own loss
+    DRIFT_DATA=... python benchmarks/nodes.py public     Cora's public split: GCN and GRAND, with and without its loss
     DRIFT_DATA=... python benchmarks/nodes.py start      width and steps of the GCN that DRIFT starts from
-    DRIFT_DATA=... python benchmarks/nodes.py study      α and τ of DRIFT+GCN, on dev alone
+    DRIFT_DATA=... python benchmarks/nodes.py study      α and τ of DRIFT+GCN, on dev only
     DRIFT_DATA=... python benchmarks/nodes.py tuned      every cell of the table, with α chosen on dev
-    DRIFT_DATA=... python benchmarks/nodes.py drawn      other dev and test nodes than the public ones
-    python benchmarks/nodes.py table
+    DRIFT_DATA=... python benchmarks/nodes.py drawn      random dev and test nodes instead of the public ones
+    python benchmarks/nodes.py table                     update the tables in docs/results/nodes.md
 
-Ten seeds at once. Lines are added to docs/results/nodes_*.jsonl, and those that are there are not run again; `table`
-writes docs/results/nodes.md. Dev, 500 nodes, chooses; test, 1,000, is scored once a run.
+Ten seeds at once. Lines are added to docs/results/nodes_*.jsonl; those that exist are not run again. The 500 nodes of
+dev are used for selection; the 1,000 nodes of test are scored once per run.
 """
 
 import argparse
@@ -19,17 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from drift.data.graphs import read_graph
-from drift.paper.bench.paper import paper_figure
+from drift.paper.bench.catalogue import paper_figure
 from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
-from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
-from recorded import RESULTS, add_line, read_lines
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
 PARTS = ("public", "start", "study", "tuned", "drawn")
 PUBLIC, START, STUDY, CHOSEN, DRAWN = (RESULTS / f"nodes_{part}.jsonl" for part in PARTS)
-TABLE = RESULTS / "nodes.md"
-ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {  # model, method and what else is set
+ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {  # model, method and other settings
     "GCN": ("gcn", "supervised", {}),
     "Self-training+GCN": ("gcn", "self-training", {}),
     "DRIFT+GCN": ("gcn", "drift", {}),
@@ -42,7 +40,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {  # model, method and what e
 ALPHAS, TAUS = (0.5, 0.9, 0.99), (0.25, 0.5, 0.8)
 COMPARED_METHODS = ("self-training", "drift")
 TUNED = [(0.5, 1.0), (0.7, 1.0), (0.9, 1.0), (0.7, 3.0), (0.9, 3.0)]  # α, and the weight of the unlabelled term
-TUNED_PUBMED = [(0.9, 1.0)]  # a run takes minutes there; 3 was no better at 50 labels a class
+TUNED_PUBMED = [(0.9, 1.0)]  # runs take minutes there; 3 was no better at 50 labels per class
 CELLS = [f"{graph}-{labels}" for graph in ("Cora", "CiteSeer", "PubMed") for labels in (10, 20, 50, 100)]
 STARTS = {
     "as in the original work": {"model": {"hidden": 16}, "training": {"initial_steps": 200}},
@@ -54,9 +52,10 @@ STUDY_CELLS = ("Cora-10", "Cora-50", "CiteSeer-10", "CiteSeer-50")
 
 
 def run(cell: str, model: str, method: str, settings: dict[str, Any], *, drawn: bool = False) -> dict[str, Any]:
-    """Scores of ten seeds. cell: a graph and labels a class, or `public` for the graph's own split.
+    """Scores of ten seeds.
 
-    drawn: dev and test nodes are drawn at random, once for all seeds, and not the public ones.
+    cell: a graph, and labels per class or `public` for the public split. settings: override the preset.
+    drawn: dev and test nodes are drawn at random, once for all seeds.
     """
     graph, _, labels = cell.rpartition("-")
     began = time.monotonic()
@@ -70,8 +69,7 @@ def run(cell: str, model: str, method: str, settings: dict[str, Any], *, drawn: 
         settings=settings,
         quiet=False,
     )
-    assert isinstance(done, Run)
-    scores = {part: [trial["accuracy"] for trial in done.metrics[part]["scores"]] for part in ("dev", "test")}
+    scores = {part: [trial["accuracy"] for trial in done.record.scores_on(part).scores] for part in ("dev", "test")}
     return {"cell": cell, **scores, "seconds": round(time.monotonic() - began, 1)}
 
 
@@ -101,7 +99,7 @@ def study() -> None:
     for cell, alpha, tau in product(STUDY_CELLS, ALPHAS, TAUS):
         if (cell, alpha, tau) not in done:
             line = run(cell, "gcn", "drift", {"method": {"alpha": alpha, "tau": tau}})
-            line.pop("test")  # what is chosen by it is chosen on dev alone
+            line.pop("test")  # settings are chosen on dev only
             add(STUDY, line | {"alpha": alpha, "tau": tau})
 
 
@@ -115,103 +113,83 @@ def tuned() -> None:
 
 
 def chosen(cell: str, method: str) -> dict[str, Any] | None:
-    """The line of the setting whose mean dev score is best."""
+    """The line of the settings with the best mean dev score."""
     lines = [line for line in read_lines(CHOSEN) if (line["cell"], line["method"]) == (cell, method)]
     return max(lines, key=lambda line: sum(line["dev"]), default=None)
 
 
 def add(file: Path, line: dict[str, Any]) -> None:
     add_line(file, line)
-    told = {name: value for name, value in line.items() if name not in ("dev", "test")}
-    print(told, *(mean_and_spread(line[part]) for part in ("dev", "test") if part in line), flush=True)
+    settings = {name: value for name, value in line.items() if name not in ("dev", "test")}
+    print(settings, *(mean_and_spread(line[part]) for part in ("dev", "test") if part in line), flush=True)
 
 
-def _pairs(settings: list[tuple[float, float]]) -> str:
-    return ", ".join(f"{alpha} and {weight:g}" for alpha, weight in settings)
+def write_tables() -> None:
+    tables = [public_table(), start_table(), study_table(), tuned_table(), drawn_table()]
+    replace_tables(RESULTS / "nodes.md", *tables)
 
 
-def write_table() -> None:
-    rows = [
-        "# Nodes: the public split, and what was tried on dev",
-        "",
-        "Accuracy in %, mean ± standard deviation of ten seeds, three in the original order. The paper's table 5 is in",
-        "[bench](bench/README.md).",
-        "",
-        "Cora's public split (`python benchmarks/nodes.py public`):",
-        "",
-        "| | dev | test | seconds |",
-        "|---|---|---|---|",
-    ]
+def public_table() -> list[str]:
     lines = {line["row"]: line for line in read_lines(PUBLIC)}
-    for row in ROWS:
-        if row in lines:
-            scores = " | ".join(mean_and_spread(lines[row][part]) for part in ("dev", "test"))
-            rows.append(f"| {row} | {scores} | {lines[row]['seconds']} |")
-    rows += [
-        "",
-        "The GCN alone, dev and test (`python benchmarks/nodes.py start`):",
-        "",
-        f"| | {' | '.join(f'{name}, dev | test' for name in STARTS)} | the paper's GCN |",
-        "|---" * (2 + 2 * len(STARTS)) + "|",
+    rows = [
+        [row, *(mean_and_spread(lines[row][part]) for part in ("dev", "test")), lines[row]["seconds"]]
+        for row in ROWS
+        if row in lines
     ]
-    starts = {(line["cell"], line["start"]): line for line in read_lines(START)}
+    return table(["", "dev", "test", "seconds"], rows)
+
+
+def start_table() -> list[str]:
+    lines = {(line["cell"], line["start"]): line for line in read_lines(START)}
+    rows = []
     for cell in START_CELLS:
-        found = [starts[cell, name] for name in STARTS if (cell, name) in starts]
-        scores = [mean_and_spread(line[part]) for line in found for part in ("dev", "test")]
-        if len(found) == len(STARTS):
-            rows.append(f"| {cell} | {' | '.join(scores)} | {paper_figure('graphs', 'GCN', cell.lower())} |")
-    rows += [
-        "",
-        "α and τ of DRIFT+GCN, on dev alone (`python benchmarks/nodes.py study`); the paper has α = 0.99, τ = 0.25 to",
-        "0.29:",
-        "",
-        f"| | {' | '.join(f'α {alpha}, τ {tau}' for alpha, tau in product(ALPHAS, TAUS))} |",
-        "|---" * (1 + len(ALPHAS) * len(TAUS)) + "|",
-    ]
-    found = {(line["cell"], line["alpha"], line["tau"]): mean_and_spread(line["dev"]) for line in read_lines(STUDY)}
-    for cell in STUDY_CELLS:
-        scores = " | ".join(found.get((cell, *pair), "-") for pair in product(ALPHAS, TAUS))
-        rows.append(f"| {cell} | {scores} |")
-    rows += [
-        "",
-        "α and the weight λ of the unlabelled term for either method, the best mean on dev, cell by cell, τ = 0.25",
-        f"(`python benchmarks/nodes.py tuned`). Tried: {_pairs(TUNED)}; on PubMed {_pairs(TUNED_PUBMED)}:",
-        "",
-        "| | Self-training | α, λ | DRIFT | α, λ | the paper's DRIFT | DRIFT - Self-training | p |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+        if all((cell, name) in lines for name in STARTS):
+            scores = [mean_and_spread(lines[cell, name][part]) for name in STARTS for part in ("dev", "test")]
+            rows.append([cell, *scores, paper_figure("graphs", "GCN", cell.lower())])
+    titles = [title for name in STARTS for title in (f"{name}, dev", "test")]
+    return table(["", *titles, "the paper's GCN"], rows)
+
+
+def study_table() -> list[str]:
+    scores = {(line["cell"], line["alpha"], line["tau"]): mean_and_spread(line["dev"]) for line in read_lines(STUDY)}
+    pairs = list(product(ALPHAS, TAUS))
+    rows = [[cell, *(scores.get((cell, *pair), "-") for pair in pairs)] for cell in STUDY_CELLS]
+    return table(["", *(f"α {alpha}, τ {tau}" for alpha, tau in pairs)], rows)
+
+
+def tuned_table() -> list[str]:
+    rows = []
     for cell in CELLS:
         both = [line for method in COMPARED_METHODS if (line := chosen(cell, method)) is not None]
         if len(both) == len(COMPARED_METHODS):
-            shown = " | ".join(
-                f"{mean_and_spread(line['test'])} | {line['alpha']}, {line['weight']:g}" for line in both
-            )
-            over = paired_t(both[1]["test"], both[0]["test"])
+            scores = [
+                text
+                for line in both
+                for text in (mean_and_spread(line["test"]), f"{line['alpha']}, {line['weight']:g}")
+            ]
+            difference = paired_t(both[1]["test"], both[0]["test"])
             paper = paper_figure("graphs", "DRIFT+GCN", cell.lower())
-            rows.append(f"| {cell} | {shown} | {paper} | {over.gap()} | {over.p_text()} |")
-    rows += [
-        "",
-        "Dev and test drawn at random, 500 and 1,000 nodes, once for all seeds (`python benchmarks/nodes.py drawn`);",
-        "the paper does not say which nodes its own are:",
-        "",
-        "| | GCN | the paper's | Self-training | the paper's | DRIFT | the paper's |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    scored = {(line["cell"], line["method"]): mean_and_spread(line["test"]) for line in read_lines(DRAWN)}
+            rows.append([cell, *scores, paper, difference.gap(), difference.p_text()])
+    titles = ["Self-training", "α, λ", "DRIFT", "α, λ", "the paper's DRIFT", "DRIFT - Self-training", "p"]
+    return table(["", *titles], rows)
+
+
+def drawn_table() -> list[str]:
+    scores = {(line["cell"], line["method"]): mean_and_spread(line["test"]) for line in read_lines(DRAWN)}
     titles = {"supervised": "GCN", "self-training": "Self-training", "drift": "DRIFT+GCN"}
-    for cell in [cell for cell in CELLS if (cell, "drift") in scored]:
+    rows = []
+    for cell in [cell for cell in CELLS if (cell, "drift") in scores]:
         pairs = [
-            f"{scored.get((cell, method), '-')} | {paper_figure('graphs', title, cell.lower())}"
+            (scores.get((cell, method), "-"), paper_figure("graphs", title, cell.lower()))
             for method, title in titles.items()
         ]
-        rows.append(f"| {cell} | {' | '.join(pairs)} |")
-    TABLE.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    print("\n".join(rows))
+        rows.append([cell, *(score for pair in pairs for score in pair)])
+    return table(["", "GCN", "the paper's", "Self-training", "the paper's", "DRIFT", "the paper's"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = {"public": public, "start": start, "study": study, "tuned": tuned, "drawn": drawn, "table": write_table}
+    commands = {"public": public, "start": start, "study": study, "tuned": tuned, "drawn": drawn, "table": write_tables}
     parser.add_argument("command", choices=list(commands))
     commands[parser.parse_args().command]()
 

@@ -1,12 +1,13 @@
-"""Other tools on the rows that DRIFT gets: scikit-learn's classifiers on the same vectors, SetFit on the same encoder.
+"""Other tools on the same rows as DRIFT: scikit-learn's classifiers on the same vectors, SetFit with the same encoder.
 
     DRIFT_DATA=... python benchmarks/rivals.py run scikit-learn
     DRIFT_DATA=... python benchmarks/rivals.py run setfit --python VENV/bin/python [--labels 30]
     python benchmarks/rivals.py table
 
-`run` adds a line a tool, number of labels and seed to docs/results/rivals.jsonl and skips those that are there; `table`
-writes docs/results/rivals.md from them and from those of `benchmarks/text.py run frozen`. SetFit has an environment of
-its own, for it may need other versions: `python -m venv VENV`, `VENV/bin/pip install setfit 'transformers<5'`.
+`run` adds one line per tool, number of labels and seed to docs/results/rivals.jsonl and skips those that exist. `table`
+updates the table in docs/results/rivals.md, from these lines and from those of `benchmarks/text.py run frozen`. SetFit
+needs its own environment, because it may need other versions: `python -m venv VENV`,
+`VENV/bin/pip install setfit 'transformers<5'`.
 """
 
 import argparse
@@ -30,25 +31,22 @@ from drift.data.labels import UNLABELED
 from drift.models.embedding import embed
 from drift.models.encoders import encoder_path
 from drift.runs.comparing.statistics import paired_t
-from drift.runs.config import resolve
+from drift.runs.spec import RunSpec
+from drift.tasks.heads import scaling
 from drift.tasks.scoring import mean_and_spread
 from drift.tasks.text.data import TextData, read_text_data
-from drift.tasks.text.students import scaling
-from recorded import RESULTS, add_line, read_lines
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
-LINES, TABLE, OUR_LINES = RESULTS / "rivals.jsonl", RESULTS / "rivals.md", RESULTS / "text.jsonl"
-LABELS = (30, 10)  # a class
+LINES, PAGE, OUR_LINES = RESULTS / "rivals.jsonl", RESULTS / "rivals.md", RESULTS / "text.jsonl"
+LABELS = (30, 10)  # per class
 SEEDS = {"scikit-learn": range(10), "setfit": range(3)}
 OURS = {"supervised": "DRIFT's start", "self-training": "DRIFT's Self-training", "drift": "DRIFT"}
 
-CONFIG = resolve(
-    kind="frozen",
-    weak=False,
-    preset_name=None,
-    profile="laptop",
+CONFIG = RunSpec.resolve(
     # As in benchmarks/text.py.
-    layers=[{"data": {"text": "text", "label": "label", "train_rows": 15000, "dev_rows": 500, "test_rows": 4000}}],
-)
+    [{"data": {"text": "text", "label": "label", "train_rows": 15000, "dev_rows": 500, "test_rows": 4000}}],
+    finetune=False,
+).config
 STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 NEIGHBORS = (7, 20, 50)
 STEPS, BATCH = 300, 16
@@ -57,7 +55,7 @@ Missing = Callable[[str, int, int], bool]  # whether tool, labels and seed have 
 
 
 def logistic(C: float = 1.0) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=1000)  # the default of 100 may end before it converges
+    return LogisticRegression(C=C, max_iter=1000)  # the default of 100 may not be enough to converge
 
 
 CLASSIFIERS: dict[str, list[Any]] = {  # of several, the best on dev is scored
@@ -67,27 +65,19 @@ CLASSIFIERS: dict[str, list[Any]] = {  # of several, the best on dev is scored
     "SelfTrainingClassifier, C by dev": [SelfTrainingClassifier(logistic(C)) for C in STRENGTHS],
     "LabelSpreading, neighbours by dev": [LabelSpreading(kernel="knn", n_neighbors=n) for n in NEIGHBORS],
 }
-NOTES = f"""\
-AG News, 15,000 training rows of which some have labels, 4,000 test rows; one encoder, all-MiniLM-L6-v2, for all tools.
-Test accuracy, mean ± standard deviation over seeds. Differences are paired, over the seeds that both have, with their
-standard error and the p-value of a t-test; win, tie and loss are DRIFT's, at the level of 0.05.
-
-- LogisticRegression, SelfTrainingClassifier and LabelSpreading are scikit-learn's, on the vectors that DRIFT's heads
-  are trained on. Settings are its defaults but for max_iter = 1000, and for what is chosen on dev, seed by seed: C of
-  {", ".join(map(str, STRENGTHS))}; neighbours of {", ".join(map(str, NEIGHBORS))}. LabelSpreading has the knn kernel,
-  for its default, rbf, would hold 15,000 x 15,000 numbers.
-- C = 0.0001 was added afterwards for one seed, 0 with 30 labels a class: dev chose it, and test went from 85.63 to
-  83.28 for SelfTrainingClassifier, from 83.40 to 83.28 for LogisticRegression. The table has the first values alone.
-- SetFit fine-tunes the encoder for {STEPS} steps of {BATCH} pairs, reads as many tokens of a text as the others, and
-  has its defaults otherwise. One epoch of its own would be 675 steps with 30 labels a class, 75 with 10.
-- DRIFT, its start and its Self-training choose the step to keep on dev. LogisticRegression, SetFit and the start learn
-  from labelled rows alone, the others from all 15,000.
-- Seconds of other tools are processor time of one thread from vectors, for SetFit from texts, to test predictions; what
-  is chosen on dev counts every candidate. Embedding is in none of scikit-learn's. Those of DRIFT's rows are a tenth of
-  the elapsed time of a fit of ten seeds, which embeds the texts only if it is the first to need them.
-
-`python benchmarks/rivals.py run scikit-learn|setfit`, then `table`.
-"""
+HEADINGS = [
+    *(
+        "labels per class",
+        "tool",
+        "labels to train + dev",
+        "seeds",
+        "accuracy",
+        "DRIFT - it",
+        "p",
+        "",
+        "seconds per seed",
+    ),
+]
 
 
 def read_data() -> TextData:
@@ -109,13 +99,13 @@ def run_scikit(data: TextData, missing: Missing) -> Iterator[dict[str, Any]]:
                 began = time.process_time()
                 with threadpool_limits(1):
                     fitted = [candidate.fit(x[seen], y[seen]) for candidate in candidates]
-                    trains_on_dev = [each.score(x_dev, data.dev.codes) for each in fitted] if len(fitted) > 1 else [0]
-                    found = fitted[int(np.argmax(trains_on_dev))].predict(x_test)
+                    dev_scores = [model.score(x_dev, data.dev.codes) for model in fitted] if len(fitted) > 1 else [0]
+                    predicted = fitted[int(np.argmax(dev_scores))].predict(x_test)
                 yield {
                     "tool": tool,
                     "labels": labels,
                     "seed": seed,
-                    "accuracy": float(np.mean(found == data.test.codes)),
+                    "accuracy": float(np.mean(predicted == data.test.codes)),
                     "budget": {"train": len(rows), "dev": len(x_dev) if len(fitted) > 1 else 0},
                     "cpu_seconds": round(time.process_time() - began, 1),
                     "version": sklearn.__version__,
@@ -123,14 +113,14 @@ def run_scikit(data: TextData, missing: Missing) -> Iterator[dict[str, Any]]:
 
 
 def vectors(data: TextData) -> list[np.ndarray]:
-    """Of train, dev and test, standardised by those of train, as DRIFT's heads get them."""
+    """Vectors of train, dev and test, standardised by train, as for DRIFT's heads."""
     model = CONFIG.model
-    found = [
+    unscaled = [
         embed(part["text"], model.name, max_length=model.max_length, pool=model.pool)
         for part in (data.texts, data.dev.texts, data.test.texts)
     ]
-    mean, scale = scaling(found[0])
-    return [(x - mean) / scale for x in found]
+    mean, scale = scaling(unscaled[0])
+    return [(x - mean) / scale for x in unscaled]
 
 
 def run_setfit(data: TextData, missing: Missing, python: str) -> Iterator[dict[str, Any]]:
@@ -160,18 +150,18 @@ def run_setfit(data: TextData, missing: Missing, python: str) -> Iterator[dict[s
 
 
 def in_another_python(python: str, job: dict[str, Any]) -> dict[str, Any]:
-    """What `setfit_worker` answers, run by a Python that has SetFit and need not have DRIFT."""
+    """Run `setfit_worker` with a Python that has SetFit (DRIFT is not needed there), and return its answer."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.json").write_text(json.dumps(job), encoding="utf-8")
         program = f"{inspect.getsource(setfit_worker)}\nsetfit_worker()"
         environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        python = os.path.abspath(python)  # not resolved: an environment's python is a link to one without its packages
+        python = os.path.abspath(python)  # links are not resolved: the target does not see the environment's packages
         subprocess.run([python, "-c", program], cwd=folder, env=environment, check=True)
         return json.loads(Path(folder, "answer.json").read_text(encoding="utf-8"))
 
 
 def setfit_worker() -> None:
-    """Train on job.json and write answer.json: the classes of the test texts, and the processor time it took."""
+    """Train on job.json and write answer.json: the classes of the test texts, and the processor time."""
     import json
     import time
     from pathlib import Path
@@ -192,7 +182,7 @@ def setfit_worker() -> None:
 
 
 def lines_by_tool(labels: int) -> dict[str, list[dict[str, Any]]]:
-    """A line a seed, of DRIFT and its own baselines too."""
+    """One line per seed for every tool, including DRIFT and its baselines."""
     tools: dict[str, list[dict[str, Any]]] = {}
     for line in read_lines(OUR_LINES):
         if (line["kind"], line["cell"]) == ("frozen", f"agnews-{labels}"):
@@ -207,14 +197,8 @@ def lines_by_tool(labels: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def write_table() -> None:
-    """All tools beside each other, and DRIFT against each of them."""
-    table = [
-        "# DRIFT beside other tools",
-        "",
-        NOTES,
-        "| labels a class | tool | labels to train + dev | seeds | accuracy | DRIFT - it | p | | seconds a seed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    """All tools, and DRIFT against each of them."""
+    rows = []
     for labels in sorted(LABELS):
         tools = lines_by_tool(labels)
         ours = {line["seed"]: line["accuracy"] for line in tools["DRIFT"]}
@@ -223,14 +207,11 @@ def write_table() -> None:
                 continue
             scores = [line["accuracy"] for line in seeds]
             test = paired_t([ours[line["seed"]] for line in seeds], scores)
-            against = "| | |" if tool == "DRIFT" else f"{test.gap()} | {test.p_text()} | {test.verdict()} |"
+            tested = ["", "", ""] if tool == "DRIFT" else [test.gap(), test.p_text(), test.verdict()]
             budget, seconds = seeds[0]["budget"], np.mean([line["seconds"] for line in seeds])
-            table.append(
-                f"| {labels} | {tool} | {budget['train']} + {budget['dev']} | {len(seeds)} |"
-                f" {mean_and_spread(scores)} | {against} {seconds:.1f} |"
-            )
-    TABLE.write_text("\n".join(table) + "\n", encoding="utf-8")
-    print("\n".join(table))
+            row = [labels, tool, f"{budget['train']} + {budget['dev']}", len(seeds), mean_and_spread(scores)]
+            rows.append([*row, *tested, f"{seconds:.1f}"])
+    replace_tables(PAGE, table(HEADINGS, rows))
 
 
 def main() -> None:
@@ -238,8 +219,8 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
     runs.add_argument("package", choices=list(SEEDS))
-    runs.add_argument("--python", help="of the environment that has SetFit")
-    runs.add_argument("--labels", type=int, choices=LABELS, help="a class; both if left out")
+    runs.add_argument("--python", help="python of the environment that has SetFit")
+    runs.add_argument("--labels", type=int, choices=LABELS, help="labels per class (default: both)")
     commands.add_parser("table")
     options = parser.parse_args()
     if options.command == "table":
@@ -247,10 +228,10 @@ def main() -> None:
         return
     if options.package == "setfit" and options.python is None:
         parser.error("SetFit needs --python, the python of an environment that has it")
-    there = {(line["tool"], line["labels"], line["seed"]) for line in read_lines(LINES)}
+    done = {(line["tool"], line["labels"], line["seed"]) for line in read_lines(LINES)}
 
     def missing(tool: str, labels: int, seed: int) -> bool:
-        return (tool, labels, seed) not in there and options.labels in (None, labels)
+        return (tool, labels, seed) not in done and options.labels in (None, labels)
 
     data = read_data()
     setfit = options.package == "setfit"

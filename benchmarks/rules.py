@@ -1,15 +1,15 @@
-"""Time keyword rules on many texts: what ten times the keywords cost, and how long a million texts take.
+"""Time keyword rules on many texts: the cost of ten times as many keywords, and the time for a million texts.
 
-Texts are 40 words drawn from a vocabulary of 100,000 made-up words with Zipf's frequencies; keywords are drawn from the
-same vocabulary, each word as likely as any other. The ratio is taken on fewer texts, repeat by repeat, few and many
-keywords in turn, so that a slow moment of the machine falls on both. Prints JSON.
+Texts are 40 words drawn from a vocabulary of 100,000 artificial words with Zipf's frequencies; keywords are drawn
+uniformly from the same vocabulary. The ratio is measured on fewer texts; few and many keywords alternate, so that other
+load on the machine affects both. Prints JSON.
 
     python benchmarks/rules.py
     python benchmarks/rules.py --texts 100000 --jobs 2 --out docs/results/rules.json
     DRIFT_DATA=~/data python benchmarks/rules.py --published
 
-The last is another question: how many of the weak labels stored with AGNews, IMDB and Yelp their published rules make
-again, ties abstaining. A rule that needs TextBlob is left out where that is not installed.
+The last command measures something else: how many of the weak labels stored with AGNews, IMDB and Yelp the published
+rules reproduce, if ties abstain. A rule that needs TextBlob is left out if that is not installed.
 """
 
 import argparse
@@ -24,13 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from drift.paper.published_rules import convert_published
 from drift.training.progress import progress
-from drift.weak import ABSTAIN, PythonRule, RuleSet, convert_published, label
+from drift.weak import ABSTAIN, PythonRule, RuleSet, label
 from drift.weak.casting import TEXTS_PER_BATCH
 
 VOCABULARY, WORDS_PER_TEXT, RULES, KEYWORDS = 100_000, 40, 100, 20
 CLASSES = ("a", "b", "c", "d")
-TARGET = 1.5  # at most, for ten times the keywords
+TARGET = 1.5  # upper bound of the ratio for ten times the keywords
 
 
 def vocabulary(rng: np.random.Generator) -> np.ndarray:
@@ -52,7 +53,11 @@ def make_texts(words: np.ndarray, count: int, rng: np.random.Generator) -> list[
 def make_rules(words: np.ndarray, keywords: int, rng: np.random.Generator) -> RuleSet:
     lists = rng.choice(words, size=(RULES, keywords), replace=False).tolist()
     return RuleSet(
-        [{"name": f"r{n}", "label": CLASSES[n % len(CLASSES)], "has": found} for n, found in enumerate(lists)], CLASSES
+        [
+            {"name": f"r{n}", "label": CLASSES[n % len(CLASSES)], "has": keyword_list}
+            for n, keyword_list in enumerate(lists)
+        ],
+        CLASSES,
     )
 
 
@@ -63,7 +68,7 @@ def seconds(rules: RuleSet, texts: list[str]) -> float:
 
 
 def ratio(words: np.ndarray, texts: list[str], repeats: int, rng: np.random.Generator) -> dict[str, Any]:
-    """What ten times the keywords cost, and the votes they add."""
+    """The cost of ten times as many keywords, and the votes they add."""
     sets = {many: make_rules(words, KEYWORDS * many, rng) for many in (1, 10)}
     votes = {many: float((rules.votes(texts) != ABSTAIN).sum(axis=1).mean()) for many, rules in sets.items()}
     taken: dict[int, list[float]] = {1: [], 10: []}
@@ -90,7 +95,7 @@ def full_run(words: np.ndarray, count: int, jobs: int, rng: np.random.Generator)
     rules = make_rules(words, KEYWORDS, rng)
     start = time.perf_counter()
     with progress("Voting", -(-count // TEXTS_PER_BATCH)) as tick:
-        votes = rules.votes(texts, jobs=jobs, tick=lambda _: tick())
+        votes = rules.votes(texts, n_jobs=jobs, tick=lambda _: tick())
     taken = time.perf_counter() - start
     covered = float((votes != ABSTAIN).any(axis=1).mean())
     return {
@@ -103,17 +108,17 @@ def full_run(words: np.ndarray, count: int, jobs: int, rng: np.random.Generator)
 
 
 def agreement(folder: Path) -> dict[str, Any]:
-    """How many training rows get the weak label that is stored with them."""
+    """The share of training rows that get the weak label stored with them."""
     with gzip.open(folder / "train.jsonl.gz", "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     rules = convert_published(json.loads((folder / "rules.json").read_text(encoding="utf-8")))
     kept = rules.rules
     if find_spec("textblob") is None:
-        kept = tuple(each for each in kept if not isinstance(each, PythonRule))
+        kept = tuple(rule for rule in kept if not isinstance(rule, PythonRule))
     used = RuleSet(kept, rules.classes, strip_punctuation=rules.strip_punctuation)
     labels = label([row["text"] for row in rows], used).labels
     same = sum(mine == row["weak"] for mine, row in zip(labels, rows, strict=True))
-    left_out = [each.name for each in rules.rules if each not in kept]
+    left_out = [rule.name for rule in rules.rules if rule not in kept]
     return {"rows": len(rows), "equal": same, "share": round(same / len(rows), 5), "left out": left_out}
 
 
@@ -121,10 +126,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=1_000_000, help="texts of the full run (default: %(default)s)")
     parser.add_argument("--ratio-texts", type=int, default=50_000, help="texts of the ratio (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=7, help="of the ratio (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=7, help="repeats of the ratio (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="processes of the full run (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="write the JSON to this file too")
-    parser.add_argument("--published", action="store_true", help="measure the published rules, in $DRIFT_DATA, instead")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
+    parser.add_argument("--published", action="store_true", help="measure the published rules in $DRIFT_DATA instead")
     args = parser.parse_args()
     if args.published:
         data = Path(os.environ.get("DRIFT_DATA", "")).expanduser()
@@ -132,7 +137,7 @@ def main() -> None:
         return
     rng = np.random.default_rng(0)
     words = vocabulary(rng)
-    found = {
+    result: dict[str, Any] = {
         "setting": {
             "words a text": WORDS_PER_TEXT,
             "rules": RULES,
@@ -140,12 +145,12 @@ def main() -> None:
             "vocabulary": VOCABULARY,
         },
         "cores": os.cpu_count(),
-        "load before": round(os.getloadavg()[0], 1),  # of other work on the same cores
+        "load before": round(os.getloadavg()[0], 1),  # from other processes on the same cores
         "ten times the keywords": ratio(words, make_texts(words, args.ratio_texts, rng), args.repeats, rng),
     }
-    print(f"ratio {found['ten times the keywords']['ratio']}; now {args.texts:,} texts", file=sys.stderr)
-    found["full run"] = full_run(words, args.texts, args.jobs, rng)
-    text = json.dumps(found, indent=2)
+    print(f"ratio {result['ten times the keywords']['ratio']}; now {args.texts:,} texts", file=sys.stderr)
+    result["full run"] = full_run(words, args.texts, args.jobs, rng)
+    text = json.dumps(result, indent=2)
     print(text)
     if args.out:
         args.out.write_text(text + "\n", encoding="utf-8")

@@ -1,10 +1,11 @@
-"""Time one step of DRIFT against one of conventional self-training and one of supervised learning.
+"""Time one step of DRIFT, of conventional self-training, and of supervised learning.
 
-The interaction term is one backward through the teacher. With 1 unit a forward and 2 a backward, DRIFT costs 3 + 3,
-self-training 3 + 1, supervised learning 3: DRIFT over self-training is bounded by 1.5, the rest is overhead. Both games
-are also written by hand, to show what `drift.Game` costs over a bare loop. A step is loss, backward, optimiser,
-zero_grad and follow, with pseudo-labels on everything; a repeat is one step of each variant, so that a slow moment of
-the machine falls on all. Prints JSON: median and quartiles of milliseconds, and of ratios taken repeat by repeat.
+The interaction term is one backward pass through the teacher. If a forward pass costs 1 unit and a backward pass 2,
+DRIFT costs 3 + 3, self-training 3 + 1, and supervised learning 3: the ratio of DRIFT to self-training is 1.5, and the
+rest is overhead. Both games are also written by hand, to measure the overhead of `drift.Game` over a bare loop. A step
+is loss, backward, optimizer, zero_grad and follow, with pseudo-labels for all rows. A repeat is one step of each
+variant, so that other load on the machine affects all. Prints JSON: median and quartiles of milliseconds, and of the
+ratios of each repeat.
 
     python benchmarks/step.py
     python benchmarks/step.py --students mlp,cnn --repeats 50
@@ -33,8 +34,8 @@ import drift
 from drift.models.mlp import mlp
 
 ALPHA, TAU, LEARNING_RATE = 0.9, 0.5, 1e-4
-WARM_UP = 5  # repeats dropped
-TARGETS = {"encoder": {"drift / self-training": 1.55, "game overhead": 0.03}}  # at most, of the median
+WARM_UP = 5  # repeats that are not counted
+TARGETS = {"encoder": {"drift / self-training": 1.55, "game overhead": 0.03}}  # upper bounds of the median
 
 Case = tuple[nn.Module, dict[str, Tensor]]  # a student, and the batch it is called with
 OptimizerLike = tuple[Callable[[], Tensor], Callable[[Tensor], None], Callable[[], None]]  # loss, backward, follow
@@ -50,7 +51,7 @@ def cnn_case(rng: torch.Generator) -> Case:
     return cnn, {"input": torch.randn(64, 1, 28, 28, generator=rng)}
 
 
-def encoder_case(rng: torch.Generator) -> Case | str:  # or why it cannot be had here
+def encoder_case(rng: torch.Generator) -> Case | str:  # or the reason why there is none
     folder = Path(os.environ.get("DRIFT_MODELS", "")).expanduser() / "paraphrase-MiniLM-L3-v2"
     if not folder.is_dir():
         return f"no folder {folder.name} found; set DRIFT_MODELS to the folder that holds it"
@@ -59,11 +60,15 @@ def encoder_case(rng: torch.Generator) -> Case | str:  # or why it cannot be had
     except ImportError:
         return "transformers is not installed; pip install 'drift-ssl[text]'"
     student = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, num_labels=4)
-    tokens = torch.randint(1000, student.config.vocab_size, (32, 48), generator=rng)  # BERT's words begin near 1000
+    tokens = torch.randint(1000, student.config.vocab_size, (32, 48), generator=rng)  # BERT's words start near 1000
     return student, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
 
 
-CASES = {"mlp": (mlp_case, 500), "cnn": (cnn_case, 100), "encoder": (encoder_case, 40)}  # with their usual repeats
+CASES = {
+    "mlp": (mlp_case, 500),
+    "cnn": (cnn_case, 100),
+    "encoder": (encoder_case, 40),
+}  # with the default number of repeats
 
 
 def logits(module: nn.Module, inputs: dict[str, Tensor]) -> Tensor:  # (N, C)
@@ -81,7 +86,7 @@ def with_game(student: nn.Module, inputs: dict[str, Tensor], coupling: Any) -> O
 
 
 def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> OptimizerLike:
-    """The game as someone would write it for one model: no checks, no guards against log 0, no records."""
+    """The game as written for one model: no checks, no protection against log 0, no diagnostics."""
     teacher = copy.deepcopy(student).eval().requires_grad_(coupled)
     leaders, followers = list(student.parameters()), list(teacher.parameters())
     sources = leaders + [b for b in student.buffers() if b.is_floating_point()]
@@ -107,7 +112,7 @@ def by_hand(student: nn.Module, inputs: dict[str, Tensor], coupled: bool) -> Opt
 
 
 def stepper(case: Case, play: Callable[..., OptimizerLike], setting: object) -> Callable[[], Tensor]:
-    """One whole step, with a student and an optimiser of its own; returns the loss."""
+    """A function that takes one step, with its own student and optimizer, and returns the loss."""
     student = copy.deepcopy(case[0]).train()
     optimizer = torch.optim.AdamW(student.parameters(), lr=LEARNING_RATE, fused=True)
     loss, backward, follow = play(student, case[1], setting)
@@ -124,13 +129,15 @@ def stepper(case: Case, play: Callable[..., OptimizerLike], setting: object) -> 
 
 
 def measure(steps: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, np.ndarray]:
-    """Milliseconds of every variant's step, repeat by repeat."""
+    """Milliseconds per step of every variant, for every repeat."""
     ms = {variant: np.empty(WARM_UP + repeats) for variant in steps}
     for repeat in range(WARM_UP + repeats):
         order = [*steps][repeat % len(steps) :] + [*steps][: repeat % len(steps)]
         losses = {}
-        for variant in order if repeat % 2 else reversed(order):  # turned, so that no variant always follows another
-            torch.manual_seed(repeat)  # the same dropout for all
+        for variant in (
+            order if repeat % 2 else reversed(order)
+        ):  # rotated, so that no variant always follows the same one
+            torch.manual_seed(repeat)  # the same dropout for all variants
             start = time.perf_counter()
             losses[variant] = steps[variant]()
             ms[variant][repeat] = 1e3 * (time.perf_counter() - start)
@@ -144,14 +151,14 @@ def spread(values: np.ndarray) -> dict[str, float]:
 
 
 def run(name: str, repeats: int | None) -> dict[str, Any]:
-    """Measure one student; what the JSON says about it."""
-    build, usual = CASES[name]
+    """Measure one student; returns its part of the JSON."""
+    build, default_repeats = CASES[name]
     rng = torch.manual_seed(0)  # the global generator: modules draw their weights from it
     if isinstance(case := build(rng), str):
         return {"skipped": case}
     batch = next(iter(case[1].values()))
     y = torch.randint(4, (len(batch),), generator=rng)
-    repeats = repeats or usual
+    repeats = repeats or default_repeats
     print(f"{name}: {WARM_UP} + {repeats} repeats", file=sys.stderr)
     steps = {
         "supervised": stepper(case, supervised, y),
@@ -175,16 +182,16 @@ def run(name: str, repeats: int | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--students", default=",".join(CASES), help="which, with commas between (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, help="timed steps a variant (default: mlp 500, cnn 100, encoder 40)")
+    parser.add_argument("--students", default=",".join(CASES), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, help="timed steps per variant (default: mlp 500, cnn 100, encoder 40)")
     parser.add_argument("--threads", type=int, default=1, help="threads torch may use (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="write the JSON to this file too")
+    parser.add_argument("--out", type=Path, help="also write the JSON to this file")
     args = parser.parse_args()
     names = args.students.split(",")
     if unknown := [name for name in names if name not in CASES]:
         parser.error(f"--students: {', '.join(unknown)} is not among {', '.join(CASES)}")
     torch.set_num_threads(args.threads)
-    gc.disable()  # else one variant pays for what all have allocated
+    gc.disable()  # otherwise one variant would pay for the allocations of all
     setting = {"torch": torch.__version__, "threads": args.threads, "optimizer": "AdamW, fused", "warm_up": WARM_UP}
     text = json.dumps({**setting, "students": {name: run(name, args.repeats) for name in names}}, indent=2)
     print(text)

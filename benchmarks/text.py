@@ -1,10 +1,10 @@
-"""Text classification on real data: the start, Self-training and DRIFT on the same splits.
+"""Text classification on real data: start, Self-training and DRIFT on the same splits.
 
     DRIFT_DATA=... DRIFT_MODELS=... python benchmarks/text.py run frozen|finetuned|textcnn [--cells agnews-30]
     python benchmarks/text.py table
 
-`run` adds a line a cell and method (fine-tuned: a seed too) to docs/results/text.jsonl and skips those that are there;
-`table` writes docs/results/text.md from it. Everything is chosen on dev; test is scored once a run.
+`run` adds one line per cell and method (fine-tuned: also per seed) to docs/results/text.jsonl and skips those that
+exist. `table` updates the table in docs/results/text.md. All choices are made on dev; test is scored once per run.
 """
 
 import argparse
@@ -15,11 +15,10 @@ from typing import Any
 
 from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
-from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
-from recorded import RESULTS, add_line, read_lines
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
-LINES, TABLE = RESULTS / "text.jsonl", RESULTS / "text.md"
+LINES, PAGE = RESULTS / "text.jsonl", RESULTS / "text.md"
 COMPARED_METHODS = {"supervised": "start", "self-training": "Self-training", "drift": "DRIFT"}
 
 FROZEN = [
@@ -28,10 +27,19 @@ FROZEN = [
     *(f"{name}-weak" for name in ("agnews", "imdb", "yelp")),
 ]
 CELLS = {"frozen": FROZEN, "finetuned": ["agnews-30", "agnews-weak", "imdb-weak"], "textcnn": ["agnews-200"]}
-SEEDS = {"frozen": (0,), "finetuned": (0, 1, 2), "textcnn": (0, 1, 2)}  # a frozen run has ten of its own
-TRAIN_ROWS = {"agnews": 15000, "imdb": 4000, "yelp": 4000, "amazon": 4000}  # of a seed-0 permutation; frozen alone
+SEEDS = {"frozen": (0,), "finetuned": (0, 1, 2), "textcnn": (0, 1, 2)}  # a frozen run has ten seeds
+TRAIN_ROWS = {
+    "agnews": 15000,
+    "imdb": 4000,
+    "yelp": 4000,
+    "amazon": 4000,
+}  # of a permutation with seed 0; only for frozen
 DEV_ROWS = {"frozen": 500, "finetuned": 300, "textcnn": 300}
 TEST_ROWS = {"frozen": 4000, "finetuned": 2500, "textcnn": 4000}
+HEADINGS = [
+    *("model", "data", "labels to train + dev", "test rows", "seeds", "start", "Self-training", "DRIFT"),
+    *("DRIFT - start", "DRIFT - Self-training", "p"),
+]
 
 
 def run(kind: str, cell: str, method: str, seed: int) -> dict[str, Any]:
@@ -65,17 +73,16 @@ def run(kind: str, cell: str, method: str, seed: int) -> dict[str, Any]:
         onnx=False,
         quiet=False,
     )
-    assert isinstance(done, Run)
-    scores = [trial["accuracy"] for trial in done.metrics["test"]["scores"]]
+    record = done.record
     return {
         "kind": kind,
         "cell": cell,
         "method": method,
         "seed": seed,
-        "accuracy": scores,
-        "test_rows": done.metrics["test"]["rows"],
-        "training_rows": done.metrics["training_rows"],
-        "budget": done.metrics["label_budget"],
+        "accuracy": [trial["accuracy"] for trial in record.test.scores],
+        "test_rows": record.test.rows,
+        "training_rows": record.training_rows,
+        "budget": record.label_budget.model_dump(),
         "seconds": round(time.monotonic() - began, 1),
     }
 
@@ -101,28 +108,16 @@ def mean_or_one(scores: list[float]) -> str:
 
 
 def write_table() -> None:
-    """The table: mean ± standard deviation, and DRIFT against both others, seed by seed."""
-    found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
-    about: dict[tuple[str, str], dict[str, Any]] = {}
+    """Mean ± standard deviation, and DRIFT against both others, paired by seed."""
+    by_cell: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    last_lines: dict[tuple[str, str], dict[str, Any]] = {}
     for line in read_lines(LINES):
         key = line["kind"], line["cell"]
-        scores = found.setdefault(key, {}).setdefault(line["method"], {})
+        scores = by_cell.setdefault(key, {}).setdefault(line["method"], {})
         scores.update({line["seed"] + trial: score for trial, score in enumerate(line["accuracy"])})
-        about[key] = line
-    rows = [
-        "# Text classification on real data",
-        "",
-        "Test accuracy, mean ± standard deviation over seeds; differences are paired, seed by seed, with their",
-        "standard error and the p-value of a t-test. `python benchmarks/text.py run frozen|finetuned|textcnn`, then",
-        "`table`. A number after the dataset is labels a class; weak: labels of rules, thrown away after the start.",
-        "frozen: all-MiniLM-L6-v2, ten seeds at once; finetuned: paraphrase-MiniLM-L3-v2, 100 + 150 steps; textcnn:",
-        "from scratch, 100 maps a window. Settings are those of the laptop presets.",
-        "",
-        "| model | data | labels to train + dev | test rows | seeds | start | Self-training | DRIFT |"
-        " DRIFT - start | DRIFT - Self-training | p |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for (kind, cell), methods in found.items():
+        last_lines[key] = line
+    rows: list[list[Any]] = []
+    for (kind, cell), methods in by_cell.items():
         if set(methods) != set(COMPARED_METHODS):
             continue
         seeds = sorted(set.intersection(*(set(scores) for scores in methods.values())))
@@ -130,14 +125,21 @@ def write_table() -> None:
             continue
         start, plain, ours = ([methods[method][seed] for seed in seeds] for method in COMPARED_METHODS)
         over_start, over_plain = paired_t(ours, start), paired_t(ours, plain)
-        budget, test_rows = about[kind, cell]["budget"], about[kind, cell]["test_rows"]
+        budget, test_rows = last_lines[kind, cell]["budget"], last_lines[kind, cell]["test_rows"]
         rows.append(
-            f"| {kind} | {cell} | {budget['train']} + {budget['dev']} | {test_rows} | {len(seeds)} |"
-            f" {mean_and_spread(start)} | {mean_and_spread(plain)} | {mean_and_spread(ours)} | {over_start.gap()} |"
-            f" {over_plain.gap()} | {over_plain.p_text()} |"
+            [
+                kind,
+                cell,
+                f"{budget['train']} + {budget['dev']}",
+                test_rows,
+                len(seeds),
+                *map(mean_and_spread, (start, plain, ours)),
+                over_start.gap(),
+                over_plain.gap(),
+                over_plain.p_text(),
+            ]
         )
-    TABLE.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    print("\n".join(rows))
+    replace_tables(PAGE, table(HEADINGS, rows))
 
 
 def main() -> None:
@@ -145,7 +147,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
     runs.add_argument("kind", choices=list(CELLS))
-    runs.add_argument("--cells", default="", help="comma-separated; all of them if left out")
+    runs.add_argument("--cells", default="", help="comma-separated (default: all)")
     commands.add_parser("table")
     options = parser.parse_args()
     if options.command == "table":

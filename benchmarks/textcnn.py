@@ -1,9 +1,9 @@
-"""What a TextCNN of the paper's size saves by multiplying each different word of a batch once, beside nn.Conv1d.
+"""Speed of TextCNN at the paper's size, which multiplies each distinct word of a batch once, against nn.Conv1d.
 
     DRIFT_DATA=... OMP_NUM_THREADS=1 python benchmarks/textcnn.py
 
-Batches of like length from AG News and IMDB, with gradients and without; medians of processor time, measured
-interleaved, into docs/results/textcnn_speed.json.
+Batches of similar length from AG News and IMDB, with and without gradients. Medians of processor time, measured
+interleaved, are written to docs/results/textcnn_speed.json.
 """
 
 import gzip
@@ -29,7 +29,7 @@ BATCHES = [("agnews", 128, 32), ("agnews", 128, 256), ("imdb", 256, 16), ("imdb"
 
 
 class ByConvolution(nn.Module):
-    """The same network with torch's own layers."""
+    """The same network with the layers of torch."""
 
     def __init__(self, twin: TextCNN) -> None:
         super().__init__()
@@ -94,6 +94,6 @@ def interleaved(runs: dict[str, Callable[[], None]]) -> dict[str, float]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    found = [measure(*each) for each in BATCHES]
-    (RESULTS / "textcnn_speed.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found, indent=1))
+    results = [measure(*batch) for batch in BATCHES]
+    (RESULTS / "textcnn_speed.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(results, indent=1))

@@ -4,9 +4,9 @@
     python benchmarks/tokens.py speed
     python benchmarks/tokens.py table
 
-`run` adds a line a dataset and method (fine-tuned: a seed too) to docs/results/tokens.jsonl and skips those that are
-there; `balance` is the ablation of class-mass balancing; `speed` compares a training step with one on texts; `table`
-writes docs/results/tokens.md from the lines. Everything is chosen on dev; test is scored once a run.
+`run` adds one line per dataset and method (fine-tuned: also per seed) to docs/results/tokens.jsonl and skips those that
+exist. `balance` is the ablation of class-mass balancing. `speed` compares a training step with one on texts. `table`
+updates the tables in docs/results/tokens.md. All choices are made on dev; test is scored once per run.
 """
 
 import argparse
@@ -19,19 +19,31 @@ from typing import Any
 
 from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
-from drift.runs.result import Run
 from drift.tasks.scoring import mean_and_spread
-from recorded import RESULTS, add_line, read_lines
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
-LINES, TABLE, SPEED = RESULTS / "tokens.jsonl", RESULTS / "tokens.md", RESULTS / "token_speed.json"
+LINES, PAGE, SPEED = RESULTS / "tokens.jsonl", RESULTS / "tokens.md", RESULTS / "token_speed.json"
 ENCODER = "granite-embedding-30m-english"  # cased
 DATASETS = ("wikigold", "webpage", "mitr", "bc5cdr", "conll03")
 CELLS = {"frozen": DATASETS, "finetuned": ("webpage", "wikigold"), "balance": ("wikigold", "mitr", "bc5cdr")}
-SEEDS = {"frozen": (0,), "finetuned": (0, 1, 2), "balance": (0,)}  # a frozen run has ten of its own
+SEEDS = {"frozen": (0,), "finetuned": (0, 1, 2), "balance": (0,)}  # a frozen run has ten seeds
 COMPARED_METHODS = ("gold", "start", "self-training", "drift")
 NO_GOLD = {"webpage"}
-DEV_ROWS = {"bc5cdr": 1000, "conll03": 1000}  # of more, by seed: dev is looked at often
-BALANCES: dict[str, dict[str, Any]] = {
+DEV_ROWS = {"bc5cdr": 1000, "conll03": 1000}  # a sample by seed, because dev is evaluated often
+F1_HEADINGS = [
+    *(
+        "model",
+        "data",
+        "weak tags on train: P / R / F1",
+        "words without one",
+        "seeds",
+        "gold",
+        "start",
+        "Self-training",
+    ),
+    *("DRIFT", "DRIFT - start", "DRIFT - Self-training", "p"),
+]
+BALANCES: dict[str, dict[str, Any]] = {  # by the name that lines have on record
     "off": {"class_mass": False},
     "all tags": {"class_mass": True, "unbalanced_class": None},
     "all but O": {"class_mass": True, "unbalanced_class": 0},
@@ -61,7 +73,6 @@ def run(kind: str, name: str, row: str, seed: int, settings: dict[str, Any]) -> 
             settings={"data": {"dev_rows": DEV_ROWS.get(name)}, **settings},
             quiet=False,
         )
-    assert isinstance(done, Run)
     metrics = done.metrics
     return {
         "kind": kind,
@@ -91,7 +102,7 @@ def bc5cdr_rules(folder: Path, aside: Path) -> Path:
 
 def run_all(kind: str, cells: list[str], seeds: list[int]) -> None:
     done = {(line["kind"], line["cell"], line["row"], line["seed"]) for line in read_lines(LINES)}
-    rows = [(method, {}) for method in COMPARED_METHODS]
+    rows: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in COMPARED_METHODS]
     if kind == "balance":
         rows = [(balance, {"method": settings}) for balance, settings in BALANCES.items()]
     for cell in cells:
@@ -110,81 +121,72 @@ def spread(scores: list[dict[str, float]], name: str = "f1") -> str:
     return mean_and_spread(values) if len(values) > 1 else f"{100 * values[0]:.2f}"
 
 
-def write_table() -> None:
-    """Tables of all lines there are."""
-    found: dict[tuple[str, str], dict[str, dict[str, list[dict[str, float]]]]] = {}
-    about: dict[tuple[str, str], dict[str, Any]] = {}
+def write_tables() -> None:
+    """Tables of all lines that were recorded."""
+    by_cell: dict[tuple[str, str], dict[str, dict[str, list[dict[str, float]]]]] = {}
+    weak_lines: dict[tuple[str, str], dict[str, Any]] = {}
     for line in read_lines(LINES):
-        scores = found.setdefault((line["kind"], line["cell"]), {}).setdefault(line["row"], {"dev": [], "test": []})
+        scores = by_cell.setdefault((line["kind"], line["cell"]), {}).setdefault(line["row"], {"dev": [], "test": []})
         for part in scores:
             scores[part] += line[part]
         if line["weak"]:
-            about[line["kind"], line["cell"]] = line
-    rows = [
-        "# Token classification on real data",
-        "",
-        f"Encoder {ENCODER}. F1 on test in %, mean ± standard deviation over seeds: of entities, strict (seqeval),",
-        "but on MIT-R of single tokens that are not O (micro average), as its slots have no B- and I-; token accuracy",
-        "is in the second table. `gold` is trained on the gold tags of all training words, the others on weak tags,",
-        "which are thrown away after the start. Differences are paired, seed by seed, with their standard error and",
-        "the p-value of a t-test. `python benchmarks/tokens.py run frozen|finetuned|balance`, then `table`.",
-        "",
-        "| model | data | weak tags on train: P / R / F1 | words without one | seeds | gold | start | Self-training |"
-        " DRIFT | DRIFT - start | DRIFT - Self-training | p |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    accuracy = ["", "| model | data | gold | start | Self-training | DRIFT |", "|---|---|---|---|---|---|"]
-    for (kind, cell), parts in found.items():
-        if kind == "balance" or not {"start", "self-training", "drift"} <= set(parts):
+            weak_lines[line["kind"], line["cell"]] = line
+    f1_rows, accuracy_rows, balance_rows = [], [], []
+    for (kind, cell), rows in by_cell.items():
+        if kind == "balance" or not {"start", "self-training", "drift"} <= set(rows):
             continue
-        f1 = {row: [trial["f1"] for trial in scores["test"]] for row, scores in parts.items()}
+        f1 = {row: [trial["f1"] for trial in scores["test"]] for row, scores in rows.items()}
         if len({len(f1[row]) for row in ("start", "self-training", "drift")}) > 1 or len(f1["drift"]) < 2:
             continue
         over_start, over_plain = paired_t(f1["drift"], f1["start"]), paired_t(f1["drift"], f1["self-training"])
-        told = {row: mean_and_spread(f1[row]) if row in f1 and len(f1[row]) > 1 else "-" for row in COMPARED_METHODS}
-        rows.append(
-            f"| {kind} | {cell} | {weak_scores(about[kind, cell])} | {uncovered(about[kind, cell])} |"
-            f" {len(f1['drift'])} | {' | '.join(told.values())} | {over_start.gap()} | {over_plain.gap()} |"
-            f" {over_plain.p_text()} |"
+        line = weak_lines[kind, cell]
+        f1_rows.append(
+            [
+                kind,
+                cell,
+                weak_scores(line),
+                uncovered(line),
+                len(f1["drift"]),
+                *(mean_and_spread(f1[row]) if row in f1 and len(f1[row]) > 1 else "-" for row in COMPARED_METHODS),
+                over_start.gap(),
+                over_plain.gap(),
+                over_plain.p_text(),
+            ]
         )
-        shown = [spread(parts[row]["test"], "accuracy") if row in parts else "-" for row in COMPARED_METHODS]
-        accuracy.append(f"| {kind} | {cell} | {' | '.join(shown)} |")
-    rows += ["", "## Token accuracy, O included", *accuracy, "", "## Balancing by class mass", ""]
-    rows += [
-        "DRIFT with a fixed encoder, F1 in %: pseudo-labels as they are, balanced over all tags, and over all but O.",
-        "The default was chosen by dev.",
-        "",
-        "| data | part | start | " + " | ".join(BALANCES) + " |",
-        "|---|---|---|---|---|---|",
-    ]
-    for (kind, cell), parts in found.items():
-        if kind == "balance" and set(parts) == set(BALANCES):
-            start = found.get(("frozen", cell), {}).get("start")
+        accuracy = [spread(rows[row]["test"], "accuracy") if row in rows else "-" for row in COMPARED_METHODS]
+        accuracy_rows.append([kind, cell, *accuracy])
+    for (kind, cell), rows in by_cell.items():
+        if kind == "balance" and set(rows) == set(BALANCES):
+            start = by_cell.get(("frozen", cell), {}).get("start")
             for part in ("dev", "test"):
-                shown = [spread(parts[balance][part]) for balance in BALANCES]
-                rows.append(f"| {cell} | {part} | {spread(start[part]) if start else '-'} | {' | '.join(shown)} |")
-    TABLE.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    print("\n".join(rows))
+                balanced = [spread(rows[balance][part]) for balance in BALANCES]
+                balance_rows.append([cell, part, spread(start[part]) if start else "-", *balanced])
+    replace_tables(
+        PAGE,
+        table(F1_HEADINGS, f1_rows),
+        table(["model", "data", "gold", "start", "Self-training", "DRIFT"], accuracy_rows),
+        table(["data", "part", "start", "off", "all tags", "all except O"], balance_rows),
+    )
 
 
 def weak_scores(line: dict[str, Any]) -> str:
     if "by_type" not in line["weak"]:
         return "no gold"
-    every = line["weak"]["by_type"]["all"]
-    return " / ".join(f"{100 * every[name]:.1f}" for name in ("precision", "recall", "f1"))
+    overall = line["weak"]["by_type"]["all"]
+    return " / ".join(f"{100 * overall[name]:.1f}" for name in ("precision", "recall", "f1"))
 
 
 def uncovered(line: dict[str, Any]) -> str:
-    """What became of words without a weak tag, and the dev F1 of the start either way."""
-    found = line["uncovered"]
-    if not found:
+    """How words without a weak tag are treated, with the dev F1 of the start for both options."""
+    options = line["uncovered"]
+    if not options:
         return "none"
-    both = ", ".join(f"{way} {100 * score:.1f}" for way, score in found.get("dev", {}).items())
-    return f"{found['chosen']} ({both} on dev)"
+    both = ", ".join(f"{name} {100 * score:.1f}" for name, score in options.get("dev", {}).items())
+    return f"{options['chosen']} ({both} on dev)"
 
 
 def measure_speed(rounds: int = 12, size: int = 16, length: int = 64) -> None:
-    """A DRIFT step on tags beside one on texts: one encoder, the same sub-words a batch, interleaved, one thread."""
+    """Time a DRIFT step on tags and one on texts: same encoder, same sub-words per batch, interleaved, one thread."""
     import numpy as np
     import torch
 
@@ -198,7 +200,7 @@ def measure_speed(rounds: int = 12, size: int = 16, length: int = 64) -> None:
     ids = torch.randint(1000, 20000, (size, length), generator=generator)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     words = torch.arange(size * length)
-    words = words[words % length != 0]  # the first is a special one
+    words = words[words % length != 0]  # the first is a special token
     students = {
         "text": (load_classifier(ENCODER, ["a", "b", "c", "d"], seed=0)[0], inputs),
         "tokens": (Tagger(load_tagger(ENCODER, tags, seed=0)[0]), {**inputs, "words": words}),
@@ -220,19 +222,21 @@ def measure_speed(rounds: int = 12, size: int = 16, length: int = 64) -> None:
         for name, step in steps.items():
             began = time.perf_counter()
             step()
-            if turn:  # the first warms up
+            if turn:  # the first round is a warm-up
                 seconds[name].append(time.perf_counter() - began)
     ratios = np.array(seconds["text"]) / np.array(seconds["tokens"])
-    found = {
+    result = {
         "encoder": ENCODER,
         "batch": [size, length],
         "words": len(words),
-        "tokens_per_second": {name: round(size * length / float(np.median(each)), 1) for name, each in seconds.items()},
+        "tokens_per_second": {
+            name: round(size * length / float(np.median(times)), 1) for name, times in seconds.items()
+        },
         "tokens_over_text": round(float(np.median(ratios)), 4),
         "rounds": rounds,
     }
-    SPEED.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(found, indent=2))
+    SPEED.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(result, indent=2))
 
 
 def main() -> None:
@@ -240,13 +244,13 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
     runs.add_argument("kind", choices=list(CELLS))
-    runs.add_argument("--cells", default="", help="comma-separated; all of them if left out")
-    runs.add_argument("--seeds", default="", help="comma-separated; all of them if left out")
+    runs.add_argument("--cells", default="", help="comma-separated (default: all)")
+    runs.add_argument("--seeds", default="", help="comma-separated (default: all)")
     commands.add_parser("speed")
     commands.add_parser("table")
     options = parser.parse_args()
     if options.command == "table":
-        write_table()
+        write_tables()
     elif options.command == "speed":
         measure_speed()
     else:

@@ -1,4 +1,4 @@
-"""`DriftClassifier` keeps scikit-learn's contract, and takes labels as people write them."""
+"""`DriftClassifier` follows scikit-learn's estimator contract and accepts labels in every usual form."""
 
 import doctest
 import pickle
@@ -17,10 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
-from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_classifiers_classes, check_param_validation, parametrize_with_checks
 from torch import nn
 
-import drift.estimator
+import drift.estimator.classifier
 from drift import DriftClassifier
 from drift.errors import ConfigError, DataError, DriftError, LabelError, StateError
 
@@ -39,23 +39,26 @@ MINUS_ONE_IS_UNLABELLED = {"check_classifiers_classes": "uses -1 as a class, whi
 @parametrize_with_checks(
     [DriftClassifier(initial_steps=100, steps=50)], expected_failed_checks=lambda _: MINUS_ONE_IS_UNLABELLED
 )
-def test_the_contract(estimator: DriftClassifier, check: Any) -> None:
+def test_scikit_learns_estimator_checks(estimator: DriftClassifier, check: Any) -> None:
+    # One check permutes rows with the global generator. In some orders torch's float32 matrix product rounds the last
+    # bit differently, which exceeds the check's tolerance of 1e-7.
+    np.random.seed(0)
     check(estimator)
 
 
-def test_the_one_exception_to_the_contract_is_said_plainly() -> None:
+def test_the_one_failing_estimator_check_has_a_clear_message() -> None:
     with pytest.raises(LabelError, match=r"-1 means unlabelled.*rename it"):
         check_classifiers_classes("DriftClassifier", DriftClassifier(initial_steps=100, steps=50))
 
 
-def test_the_example_holds() -> None:
-    done = doctest.testmod(drift.estimator)
-    assert done.attempted == 5
-    assert not done.failed
+def test_the_example_in_the_docstring_passes() -> None:
+    result = doctest.testmod(drift.estimator.classifier)
+    assert result.attempted == 7
+    assert not result.failed
 
 
-def unlabelled_as(mark: object, kind: Any) -> np.ndarray:
-    return np.array([mark if label == -1 else label for label in FEW], dtype=kind)
+def unlabelled_as(marker: object, dtype: Any) -> np.ndarray:
+    return np.array([marker if label == -1 else label for label in FEW], dtype=dtype)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,7 @@ def unlabelled_as(mark: object, kind: Any) -> np.ndarray:
     ],
     ids=["object -1", "None", "object NaN", "float NaN", "float -1", "Series", "Series with NA", "list"],
 )
-def test_every_mark_of_unlabelled_trains_the_same_model(y: object) -> None:
+def test_every_marker_of_unlabelled_rows_gives_the_same_model(y: object) -> None:
     expected = short().fit(X, FEW)
     model = short().fit(X, y)
     assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
@@ -92,15 +95,15 @@ def test_every_mark_of_unlabelled_trains_the_same_model(y: object) -> None:
     ],
     ids=["strings", "ints", "floats", "objects", "categories", "pandas strings"],
 )
-def test_classes_are_sorted_and_predictions_speak_the_users_language(names: Any) -> None:
-    written = names.iloc[Y] if isinstance(names, pd.Series) else np.asarray(names)[Y]
-    model = short(steps=50, learning_rate=0.01).fit(X, written)
+def test_classes_are_sorted_and_predictions_are_the_users_labels(names: Any) -> None:
+    labels = names.iloc[Y] if isinstance(names, pd.Series) else np.asarray(names)[Y]
+    model = short(steps=50, learning_rate=0.01).fit(X, labels)
     assert model.classes_.tolist() == sorted(names)
     predicted = model.predict(X)
     assert predicted.shape == (len(X),)
     assert set(predicted.tolist()) == set(names)
     assert np.array_equal(predicted, model.classes_[model.predict_proba(X).argmax(1)])
-    assert model.score(X, np.asarray(written)) > 0.8  # chance is 1/3
+    assert model.score(X, np.asarray(labels)) > 0.8  # chance is 1/3
 
 
 def test_bools() -> None:
@@ -111,7 +114,7 @@ def test_bools() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, pd.NA, NAN, -1])
-def test_strings_with_gaps(missing: object) -> None:
+def test_strings_with_missing_labels(missing: object) -> None:
     names = np.array(["zebra", "ant", "mole"])[Y]
     y = [name if known else missing for name, known in zip(names.tolist(), FEW != -1, strict=True)]
     model = short().fit(X, y)
@@ -127,13 +130,13 @@ def test_probabilities_are_a_distribution_over_the_classes(rows: int) -> None:
     assert np.allclose(shares.sum(1), 1, atol=1e-6)
 
 
-def test_many_rows_are_predicted_as_few_are() -> None:
+def test_many_rows_get_the_same_predictions_as_few() -> None:
     model = short().fit(X, FEW)
     many = np.tile(X, (90, 1))  # more than one forward pass holds
     assert np.allclose(model.predict_proba(many), np.tile(model.predict_proba(X), (90, 1)), atol=1e-6)
 
 
-def test_a_data_frame_brings_feature_names() -> None:
+def test_feature_names_of_a_data_frame_are_kept() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = short().fit(frame, FEW)
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
@@ -147,11 +150,11 @@ def test_pipeline_cross_validation_and_grid_search() -> None:
     assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.8
     pipeline.set_params(driftclassifier__steps=0)
     search = GridSearchCV(pipeline, {"driftclassifier__initial_steps": [0, 50]}, cv=2).fit(X, Y)
-    assert search.best_params_["driftclassifier__initial_steps"] == 50  # with none the weights are as they were drawn
+    assert search.best_params_["driftclassifier__initial_steps"] == 50  # with 0 steps the weights stay random
     assert search.best_estimator_[-1].classes_.tolist() == [0, 1, 2]
 
 
-def test_a_clone_has_the_settings_and_nothing_learned() -> None:
+def test_a_clone_has_the_parameters_but_is_not_fitted() -> None:
     model = short(alpha=0.7, prior=[1, 2, 3]).fit(X, FEW)
     twin = clone(model)
     assert twin.get_params() == model.get_params()
@@ -183,7 +186,7 @@ def test_a_pickled_model_predicts_the_same_bits(copied: Any) -> None:
         (np.where(Y == 0, 1, -1), "-1 means unlabelled"),
     ],
 )
-def test_labels_that_make_no_classifier_are_refused(y: np.ndarray, message: str) -> None:
+def test_labels_without_two_classes_are_refused(y: np.ndarray, message: str) -> None:
     with pytest.raises(LabelError, match=message):
         short().fit(X, y)
 
@@ -196,44 +199,112 @@ def test_rows_and_labels_must_match() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"coupling": "coupled"}, "coupling='coupled': give 'differentiable'"),
-        ({"coupling": None}, "coupling=None: give 'differentiable'"),
-        ({"prior": "uniform"}, "prior='uniform'"),
-        ({"prior": [0.5, 0.5]}, "prior has 2 shares, the labels have 3 classes; give one a class"),
-        ({"prior": {1: 0.2, 2: 0.3, 3: 0.5}}, "prior={1: 0.2.*give None, 'labels' or a list"),
-        ({"prior": [1, 1, 0]}, "positive share"),
-        ({"prior": 3}, "prior=3"),
+        ({"coupling": "coupled"}, "'coupling' parameter .* among .*'differentiable'.* Got 'coupled'"),
+        ({"coupling": None}, "'coupling' parameter .* Got None"),
+        ({"coupling": ["none"]}, "'coupling' parameter"),
+        ({"prior": "uniform"}, "'prior' parameter .* among {'labels'}.* Got 'uniform'"),
+        ({"prior": 3}, "'prior' parameter .* Got 3"),
         ({"prior": "labels", "class_mass": False}, "prior is given but class_mass is off"),
-        ({"steps": -1}, "steps=-1"),
-        ({"steps": 2.5}, "steps=2.5"),
-        ({"initial_steps": "many"}, "initial_steps='many'"),
-        ({"batch_size": 0}, "batch_size=0"),
-        ({"alpha": 1.5}, "alpha=1.5"),
-        ({"tau": 0}, "tau=0"),
-        ({"unlabeled_weight": -1}, "unlabeled_weight=-1"),
-        ({"module": "mlp"}, "module is str"),
-        ({"hidden": 256}, "hidden=256"),
-        ({"n_jobs": 0}, "n_jobs"),
-        ({"learning_rate": -1.0}, "learning_rate=-1.0: give a number above 0"),
-        ({"dropout": 1.5}, "dropout"),
+        ({"steps": -1}, "'steps' parameter .* Got -1"),
+        ({"steps": 2.5}, "'steps' parameter .* Got 2.5"),
+        ({"initial_steps": "many"}, "'initial_steps' parameter .* Got 'many'"),
+        ({"initial_steps": NAN}, "'initial_steps' parameter .* Got nan"),
+        ({"batch_size": 0}, "'batch_size' parameter .* Got 0"),
+        ({"alpha": 1.5}, "'alpha' parameter .* Got 1.5"),
+        ({"alpha": NAN}, "'alpha' parameter .* Got nan"),
+        ({"tau": 0}, "'tau' parameter .* Got 0"),
+        ({"tau": float("inf")}, "'tau' parameter .* Got inf"),
+        ({"unlabeled_weight": -1}, "'unlabeled_weight' parameter .* Got -1"),
+        ({"module": "mlp"}, "'module' parameter .* Got 'mlp'"),
+        ({"hidden": 256}, "'hidden' parameter .* Got 256"),
+        ({"hidden": "256"}, "'hidden' parameter .* Got '256'"),
+        ({"hidden": (16, 0)}, r"hidden=\(16, 0\): give a list of positive widths"),
+        ({"hidden": (16.0,)}, r"hidden=\(16.0,\)"),
+        ({"hidden": {16: 1}}, "hidden={16: 1}"),
+        ({"hidden": np.zeros((30, 2), dtype=int)}, "hidden=array"),
+        ({"n_jobs": 0}, "'n_jobs' parameter .* Got 0"),
+        ({"n_jobs": -5}, "'n_jobs' parameter .* Got -5"),
+        ({"n_jobs": 1.0}, "'n_jobs' parameter .* Got 1.0"),
+        ({"learning_rate": -1.0}, r"'learning_rate' parameter .* range \(0.0, inf\). Got -1.0"),
+        ({"learning_rate": float("inf")}, "'learning_rate' parameter .* Got inf"),
+        ({"weight_decay": -1.0}, "'weight_decay' parameter .* Got -1.0"),
+        ({"dropout": 1.5}, "'dropout' parameter .* Got 1.5"),
+        ({"dropout": 1}, "'dropout' parameter .* Got 1"),
+        ({"input_dropout": -0.1}, "'input_dropout' parameter .* Got -0.1"),
+        ({"weak": 1}, "'weak' parameter .* Got 1"),
+        ({"class_mass": "yes"}, "'class_mass' parameter .* Got 'yes'"),
+        ({"standardize": None}, "'standardize' parameter .* Got None"),
+        ({"random_state": -1}, "'random_state' parameter .* Got -1"),
     ],
     ids=str,
 )
-def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_invalid_parameters_are_refused_in_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as error:
         short(**settings).fit(X, FEW)
+    assert "\n" not in str(error.value)
 
 
-def test_most_wrong_settings_are_found_before_any_training() -> None:
+def test_every_parameter_has_a_constraint_that_scikit_learn_checks() -> None:
+    check_param_validation("DriftClassifier", short())
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ([0.5, 0.5], "prior has 2 shares, the labels have 3 classes; give one share per class"),
+        ([0.9, 0.2, 0.1], "the shares in prior sum to 1.2, not 1; divide each by the sum"),
+        ([0.3, 0.3, 0.3], "the shares in prior sum to 0.9, not 1"),
+        ([1.5, 2, 3], "the shares in prior sum to 6.5, not 1"),
+        ([0.333, 0.333, 0.332], "the shares in prior sum to 0.998, not 1"),
+        ([1, 1, 0], "positive share"),
+        ([0.7, 0.4, -0.1], "positive share"),
+        ([0.5, 0.5, NAN], "positive share"),
+        ([1, 1, float("inf")], "positive share"),
+        ([0.5, 0.5, None], "prior=.*give one number per class"),
+        (np.ones((3, 30)), "prior=array.*give one number per class"),
+        ({1: 0.2, 2: 0.3, 3: 0.5}, "prior has a share for 3, which is not a class; the classes are 0, 1, 2"),
+        ({"0": 0.2, "1": 0.3, "2": 0.5}, "prior has a share for '0', which is not a class"),
+        ({0: 0.5, 2: 0.5}, "prior has no share for class 1; give a share for each of the 3 classes"),
+        ({}, "prior has no share for class 0"),
+        ({0: 0.5, 1: 0.6, 2: -0.1}, "positive share"),
+        ({0: 0.5, 1: 0.5, 2: NAN}, "positive share"),
+        ({0: 0.5, 1: 0.5, 2: "many"}, "give one number per class"),
+        ({0: 0.5, 1: 0.5, 2: 0.5}, "the shares in prior sum to 1.5, not 1"),
+    ],
+    ids=str,
+)
+def test_an_invalid_prior_is_refused_in_one_line(prior: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
+        short(prior=prior).fit(X, FEW)
+    assert "\n" not in str(error.value)
+
+
+def test_a_mapping_as_prior_equals_the_sequence_in_class_order() -> None:
+    names = np.array(["zebra", "ant", "mole"])
+    y = np.where(FEW == -1, None, names[Y])
+    by_name = short(prior={"zebra": 0.2, "ant": 0.3, "mole": 0.5}).fit(X, y)
+    in_order = short(prior=[0.3, 0.5, 0.2]).fit(X, y)  # ant, mole, zebra
+    assert np.array_equal(by_name.predict_proba(X), in_order.predict_proba(X))
+    assert not np.allclose(by_name.predict_proba(X), short().fit(X, y).predict_proba(X), atol=1e-3)
+    counts = short(prior={np.int64(0): 2, 1: 3, 2: 5}).fit(X, FEW)
+    assert np.array_equal(counts.predict_proba(X), short(prior=[2, 3, 5]).fit(X, FEW).predict_proba(X))
+
+
+@pytest.mark.parametrize("prior", [[0.333, 0.333, 0.333], (1, 1, 1), np.array([2.0, 1.0, 1.0]), pd.Series([1, 2, 3])])
+def test_rounded_shares_and_counts_are_accepted(prior: Any) -> None:
+    short(prior=prior, initial_steps=1, steps=1).fit(X, FEW)
+
+
+def test_most_invalid_parameters_are_found_before_training() -> None:
     def build(features: int, classes: int) -> nn.Module:
         raise AssertionError("training began")
 
     for settings in ({"coupling": "x"}, {"prior": "x"}, {"steps": -1}, {"initial_steps": 0.5}, {"batch_size": 0}):
-        with pytest.raises(ConfigError):
+        with pytest.raises(ValueError, match="parameter of DriftClassifier must be"):
             short(module=build, **settings).fit(X, FEW)
 
 
-def test_a_prior_of_the_wrong_length_is_found_before_any_training() -> None:
+def test_a_prior_of_the_wrong_length_is_found_before_training() -> None:
     class Untrained(nn.Linear):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             assert not self.training, "training began"
@@ -246,8 +317,8 @@ def test_a_prior_of_the_wrong_length_is_found_before_any_training() -> None:
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (nn.Linear(4, 2), "module Linear returns 2 logits a row, the labels have 3 classes"),
-        (nn.Linear(4, 5), "module Linear returns 5 logits a row, the labels have 3 classes"),
+        (nn.Linear(4, 2), "module Linear returns 2 logits per row, the labels have 3 classes"),
+        (nn.Linear(4, 5), "module Linear returns 5 logits per row, the labels have 3 classes"),
         (nn.Linear(7, 3), r"Linear could not be called with a tensor \(1, 4\)"),
         (lambda features, classes: None, "module built NoneType; return a torch module"),
     ],
@@ -261,13 +332,13 @@ def test_a_module_that_does_not_fit_the_data_is_refused(module: Any, message: st
 @pytest.mark.parametrize(
     ("rows", "labels", "weights"), [(120, 50, None), (50, 120, None), (120, 120, 130), (120, 120, 50)]
 )
-def test_a_score_needs_a_label_and_a_weight_a_row(rows: int, labels: int, weights: int | None) -> None:
+def test_score_needs_one_label_and_one_weight_per_row(rows: int, labels: int, weights: int | None) -> None:
     model = short().fit(X, FEW)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.score(X[:rows], Y[:labels], sample_weight=None if weights is None else np.ones(weights))
 
 
-def test_a_score_weighs_the_labelled_rows() -> None:
+def test_score_weights_the_labelled_rows() -> None:
     model = short().fit(X, FEW)
     right, labeled = model.predict(X) == Y, FEW != -1
     weights = np.random.default_rng(0).random(len(X))
@@ -276,11 +347,11 @@ def test_a_score_weighs_the_labelled_rows() -> None:
     assert model.score(X, FEW, sample_weight=weights) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("mark", [-1, None, NAN])
-def test_unlabelled_rows_are_left_out_of_the_score(mark: object) -> None:
+@pytest.mark.parametrize("marker", [-1, None, NAN])
+def test_score_ignores_unlabelled_rows(marker: object) -> None:
     model = short().fit(X, FEW)
     known = FEW != -1
-    partly = np.array([label if given else mark for label, given in zip(Y, known, strict=True)], dtype=object)
+    partly = np.array([label if is_known else marker for label, is_known in zip(Y, known, strict=True)], dtype=object)
     assert model.score(X, partly) == model.score(X[known], Y[known])
     with pytest.raises(LabelError, match="none of the 120 rows"):
         model.score(X, np.full(len(X), -1))
@@ -304,7 +375,7 @@ LARGE = np.random.default_rng(0).standard_normal((100_000, 50), dtype=np.float32
 LARGE_Y = np.where(np.arange(len(LARGE)) < 100, np.arange(len(LARGE)) % 2, -1)
 
 
-def test_float32_rows_are_scaled_in_float64_without_a_copy_of_them_all() -> None:
+def test_float32_rows_are_scaled_in_float64_without_copying_all_rows() -> None:
     model = short(initial_steps=1, steps=1)
     peaks = []
     tracemalloc.start()
@@ -318,7 +389,7 @@ def test_float32_rows_are_scaled_in_float64_without_a_copy_of_them_all() -> None
     assert np.allclose(model.scale_, LARGE.std(axis=0, dtype=np.float64), rtol=1e-12)
 
 
-def test_a_row_too_large_is_named_by_its_place_among_them_all() -> None:
+def test_a_row_too_large_is_named_by_its_number_in_x() -> None:
     rows = np.tile(X, (90, 1))
     model = short(standardize=False).fit(rows, np.tile(FEW, 90))
     rows[10_000, 1] = 1e300
@@ -332,14 +403,14 @@ def test_training_that_diverges_is_an_error() -> None:
         short(learning_rate=1e30, steps=30).fit(X, FEW)
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
-def test_rows_come_in_the_type_of_the_module(kind: torch.dtype) -> None:
-    model = short(module=nn.Linear(4, 3).to(kind)).fit(X, FEW)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_rows_get_the_dtype_of_the_module(dtype: torch.dtype) -> None:
+    model = short(module=nn.Linear(4, 3).to(dtype)).fit(X, FEW)
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("jobs", [-1, 2])
-def test_threads_are_counted_as_everywhere_in_scikit_learn(jobs: int) -> None:
+def test_n_jobs_has_scikit_learns_meaning(jobs: int) -> None:
     before = torch.get_num_threads()
     model = short(n_jobs=jobs).fit(X, FEW)
     assert torch.get_num_threads() == before

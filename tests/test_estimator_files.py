@@ -1,4 +1,4 @@
-"""A saved `DriftClassifier` comes back to the bit, and a folder that is not one says so."""
+"""A saved `DriftClassifier` is restored to the last bit; damaged and foreign folders raise a clear error."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def fitted(y: Any = FEW, **settings: Any) -> DriftClassifier:
 
 
 class Network(nn.Module):
-    """With buffers, and with one layer used twice."""
+    """A module with buffers and with one layer used twice."""
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
@@ -53,10 +53,12 @@ def same_model(one: DriftClassifier, other: DriftClassifier) -> bool:
 @pytest.mark.parametrize(
     "names", [np.array(["zebra", "ant", "mölë"]), np.array([30, 10, 20]), np.array([0.0, 2.0, 1.0]), None], ids=str
 )
-def test_it_comes_back_to_the_bit_whatever_the_labels(tmp_path: Path, names: np.ndarray | None) -> None:
+def test_any_type_of_labels_is_restored_to_the_last_bit(tmp_path: Path, names: np.ndarray | None) -> None:
     model = fitted(Y == 1 if names is None else names[Y])
     back = DriftClassifier.load(model.save(tmp_path / "model"))
     assert same_model(back, model)
+    assert np.array_equal(back.transduction_, model.transduction_)
+    assert back.transduction_.dtype == model.transduction_.dtype
     assert back.classes_.tolist() == model.classes_.tolist()
     assert back.classes_.dtype == model.classes_.dtype
     assert back.predict(X).dtype == model.predict(X).dtype
@@ -75,26 +77,47 @@ def test_another_process_predicts_the_same_bits(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "p.npy"), model.predict_proba(X))
 
 
-def test_what_was_learned_and_set_comes_back_too(tmp_path: Path) -> None:
+def test_parameters_and_fitted_attributes_are_restored(tmp_path: Path) -> None:
     settings = {"alpha": 0.7, "prior": "labels", "learning_rate": np.float64(0.002), "batch_size": np.int64(64)}
     model = fitted(**settings)
     back = DriftClassifier.load(str(model.save(str(tmp_path / "model"))))
     assert {**back.get_params(), "hidden": tuple(back.hidden)} == model.get_params()
     assert back.trace_ == model.trace_
     assert back.label_budget_ == 30
+    assert back.n_iter_ == model.n_iter_ == 30
     assert back.n_features_in_ == 4
     assert not hasattr(back, "feature_names_in_")
     assert not back.student_.training
     assert np.array_equal(clone(back).fit(X, FEW).predict_proba(X), model.predict_proba(X))
 
 
-def test_feature_names_come_back(tmp_path: Path) -> None:
+def test_feature_names_are_restored(tmp_path: Path) -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     model = DriftClassifier(initial_steps=5, steps=5, random_state=0).fit(frame, FEW)
     back = DriftClassifier.load(model.save(tmp_path / "model"))
     assert np.array_equal(back.predict_proba(frame), model.predict_proba(frame))
     with pytest.raises(ValueError, match="feature names"):
         back.predict(frame[["d", "c", "b", "a"]])
+
+
+@pytest.mark.parametrize("names", [np.array(["zebra", "ant", "mole"]), np.array([30, 10, 20])], ids=str)
+def test_a_mapping_as_prior_is_restored_with_its_labels(tmp_path: Path, names: np.ndarray) -> None:
+    prior = dict(zip(names, (np.float64(0.2), 0.3, 0.5), strict=True))  # the labels are NumPy values
+    model = fitted(names[Y], prior=prior)
+    back = DriftClassifier.load(model.save(tmp_path / "model"))
+    assert back.prior == prior
+    assert np.array_equal(clone(back).fit(X, names[Y]).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_folder_without_the_newer_attributes_is_loaded(tmp_path: Path) -> None:
+    model = fitted()
+    folder = model.save(tmp_path / "model")
+    edit(lambda content: [content.pop(name) for name in ("n_iter", "transduction")])(folder)
+    back = DriftClassifier.load(folder)
+    assert same_model(back, model)
+    assert back.n_iter_ == model.n_iter_
+    assert not hasattr(back, "transduction_")
+    assert same_model(DriftClassifier.load(back.save(tmp_path / "again")), model)
 
 
 def test_a_generator_as_seed_is_not_saved(tmp_path: Path) -> None:
@@ -104,7 +127,7 @@ def test_a_generator_as_seed_is_not_saved(tmp_path: Path) -> None:
     assert back.random_state is None
 
 
-def test_the_folder_holds_tensors_and_json_and_nothing_that_runs(tmp_path: Path) -> None:
+def test_the_folder_holds_tensors_and_json_but_no_code(tmp_path: Path) -> None:
     folder = fitted().save(tmp_path / "deep" / "model")
     assert sorted(os.listdir(folder)) == [SETTINGS, WEIGHTS]
     assert json.loads((folder / SETTINGS).read_text(encoding="utf-8"))["format"] == "drift-classifier/1"
@@ -113,9 +136,9 @@ def test_the_folder_holds_tensors_and_json_and_nothing_that_runs(tmp_path: Path)
     assert {name for name in header if name != "__metadata__"} == {"1.weight", "1.bias", "4.weight", "4.bias"}
 
 
-@pytest.mark.parametrize("given", [Network, Network(4, 3)], ids=["factory", "module"])
-def test_a_module_of_ones_own_comes_back_through_itself_or_its_factory(tmp_path: Path, given: Any) -> None:
-    model = fitted(module=given)
+@pytest.mark.parametrize("original", [Network, Network(4, 3)], ids=["factory", "module"])
+def test_a_users_module_is_restored_from_the_module_or_its_factory(tmp_path: Path, original: Any) -> None:
+    model = fitted(module=original)
     folder = model.save(tmp_path / "model")
     network = Network(4, 3)
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -124,7 +147,7 @@ def test_a_module_of_ones_own_comes_back_through_itself_or_its_factory(tmp_path:
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
-def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
+def test_loading_a_users_module_requires_the_module(tmp_path: Path) -> None:
     folder = fitted(module=Network).save(tmp_path / "model")
     with pytest.raises(ConfigError, match=r"model: this model has a module of its own; pass load\(path, module="):
         DriftClassifier.load(folder)
@@ -136,7 +159,7 @@ def test_another_module_than_the_saved_one_is_refused(tmp_path: Path) -> None:
         DriftClassifier.load(folder, module=nn.Linear(4, 3))
 
 
-def test_loading_draws_nothing_from_the_callers_generator(tmp_path: Path) -> None:
+def test_loading_leaves_the_callers_generator_unchanged(tmp_path: Path) -> None:
     folder = fitted().save(tmp_path / "model")
     before = torch.random.get_rng_state()
     DriftClassifier.load(folder)
@@ -172,6 +195,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a class too few": edit(lambda content: content["classes"].pop()),
     "a feature too few": edit(lambda content: content["mean"].pop()),
     "a scale too few": edit(lambda content: content["scale"].pop()),
+    "a transduction that is no list of classes": edit(lambda content: content.update(transduction="0 1 x")),
+    "a transduction of unknown classes": edit(lambda content: content.update(transduction="0 1 7")),
+    "a transduction that is no string": edit(lambda content: content.update(transduction=5)),
+    "a prior without shares": edit(lambda content: content["parameters"].update(prior={"0": 1})),
     "other widths": edit(lambda content: content["parameters"].update(hidden=[8])),
 }
 
@@ -184,14 +211,14 @@ def test_a_damaged_folder_is_named(tmp_path: Path, damage: Callable[[Path], obje
         DriftClassifier.load(folder)
 
 
-def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
+def test_a_path_that_is_no_saved_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for name in ("missing", "file"):
         with pytest.raises(FileError, match=f"{name} is not a saved DriftClassifier"):
             DriftClassifier.load(tmp_path / name)
 
 
-def test_saving_again_replaces_the_folder_whole(tmp_path: Path) -> None:
+def test_saving_again_replaces_the_whole_folder(tmp_path: Path) -> None:
     first, second = fitted(), fitted(random_state=1)
     folder = first.save(tmp_path / "model")
     second.save(folder)
@@ -201,7 +228,7 @@ def test_saving_again_replaces_the_folder_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside_a_model", [True, False])
-def test_other_files_are_not_swept_away(tmp_path: Path, beside_a_model: bool) -> None:
+def test_other_files_in_the_folder_are_not_deleted(tmp_path: Path, beside_a_model: bool) -> None:
     folder = tmp_path / "model"
     fitted().save(folder) if beside_a_model else folder.mkdir()
     (folder / "notes.txt").write_text("mine")
@@ -210,7 +237,7 @@ def test_other_files_are_not_swept_away(tmp_path: Path, beside_a_model: bool) ->
     assert (folder / "notes.txt").read_text() == "mine"
 
 
-def test_a_setting_that_cannot_be_written_leaves_the_old_model(tmp_path: Path) -> None:
+def test_a_parameter_that_cannot_be_saved_leaves_the_old_model(tmp_path: Path) -> None:
     model = fitted()
     folder = model.save(tmp_path / "model")
     with pytest.raises(ConfigError, match="type range cannot be saved"):
@@ -219,7 +246,7 @@ def test_a_setting_that_cannot_be_written_leaves_the_old_model(tmp_path: Path) -
     assert same_model(DriftClassifier.load(folder), model)
 
 
-def test_a_disk_that_takes_no_more_leaves_the_old_model(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_model(tmp_path: Path) -> None:
     model = fitted(hidden=(4,))
     folder = model.save(tmp_path / "model")
     larger = fitted(hidden=(512,))

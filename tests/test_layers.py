@@ -13,46 +13,50 @@ import drift
 
 SOURCE = Path(drift.__file__).parent
 
-# What each layer may import of the others; its own layer is always allowed. Some do not exist yet.
-LEAVES = {"errors", "settings"}
-ON_CORE = LEAVES | {"core"}  # data knows only core; models and weak read data with it
-TASKS = ON_CORE | {"data", "weak", "models"}
-METHODS = TASKS | {"tasks"}
-TRAINING = METHODS | {"methods", "presets"}
-ABOVE_TRAINING = TRAINING | {"training", "version"}
+# What each layer may import of the others; its own layer is always allowed. From the bottom to the top:
+LEAVES = {"errors", "settings", "imports"}
+DATA = LEAVES | {"core"}
+MODELS = DATA | {"data"}
+METHODS = MODELS | {"models", "weak"}
+TRAINING = METHODS | {"methods"}
+TASKS = TRAINING | {"training", "report"}
+RUNS = TASKS | {"tasks", "presets", "version"}
+PAPER = RUNS | {"runs", "estimator"}
 ALLOWED = {
     "errors": set(),
     "settings": {"errors"},
+    "imports": {"errors", "settings"},
     "core": {"errors"},
-    "data": ON_CORE,
-    "weak": ON_CORE | {"data"},
-    "models": ON_CORE | {"data"},
-    "presets": ON_CORE,
-    "tasks": TASKS,
+    "data": DATA,
+    "weak": MODELS,
+    "models": MODELS,
+    "report": MODELS | {"version"},
+    "presets": LEAVES,
     "methods": METHODS,
     "training": TRAINING,
-    "report": ABOVE_TRAINING,
-    "estimator": ABOVE_TRAINING,
-    "runs": ABOVE_TRAINING | {"report"},
-    "experiments": ABOVE_TRAINING | {"report", "estimator", "runs"},
-    "cli": ABOVE_TRAINING | {"report", "estimator", "runs", "experiments"},
+    "estimator": TRAINING | {"training", "version"},
+    "tasks": TASKS,
+    "runs": RUNS,
+    "paper": PAPER,
+    "cli": PAPER | {"paper"},
 }
-# Modules beside the folders, and the layer they belong to.
-LAYER_OF_FILE = {"estimator_files": "estimator", "__main__": "cli"}
+# Parts that are a layer of their own: the paper's presets are data that `drift.fit(preset=...)` reads.
+LAYER_OF = {"drift.paper.presets": "presets", "drift.__main__": "cli"}
 
 
 def files() -> list[Path]:
-    """Every source file but the package's own front door, which names things of all layers."""
+    """Every source file except the package's `__init__`, which names objects of all layers."""
     return [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
 
 
 def layer_of(module: str) -> str:
-    """`drift.core.game` -> `core`; what the front door hands out counts as what it is at home."""
+    """`drift.core.game` -> `core`; a name that `drift` exports belongs to the layer that defines it."""
+    for prefix, layer in LAYER_OF.items():
+        if module == prefix or module.startswith(f"{prefix}."):
+            return layer
     name = module.split(".")[1] if "." in module else "version"
     if name in drift._HOME:
         return layer_of(drift._HOME[name])
-    if name in LAYER_OF_FILE:
-        return LAYER_OF_FILE[name]
     return "version" if name.startswith("__") else name
 
 
@@ -84,6 +88,59 @@ def test_imports_point_one_way(path: Path) -> None:
     assert layer in ALLOWED, f"{layer} is a new layer: say in ALLOWED what it may import"
     used = {layer_of(name) for name in imported(path) if name.split(".")[0] == "drift"}
     assert used - {layer} <= ALLOWED[layer]
+
+
+TASK_NAMES = {"text", "tokens", "nodes"}
+# Where a task may be named: its own folder, the command line, and the table of how cells of the paper are run.
+MAY_NAME_TASKS = ("tasks/", "cli/", "paper/bench/configs.py")
+
+
+def task_dispatch(tree: ast.AST) -> Iterator[int]:
+    """Lines that compare something called task, kind or unit with a string, or test the class of a task."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            names = {ast.unparse(side).replace("dtype.kind", "").rpartition(".")[2] for side in sides}
+            strings = {each.value for side in sides for each in ast.walk(side) if isinstance(each, ast.Constant)}
+            if names & {"task", "task_name"} and strings & TASK_NAMES:
+                yield node.lineno
+            if names & {"kind", "kind_name"} and any(isinstance(value, str) for value in strings):
+                yield node.lineno
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            classes = ast.unparse(node.args[1])
+            yield from [node.lineno] if any(name in classes for name in ("TextTask", "TokenTask", "NodeTask")) else []
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_a_task_and_the_command_line_know_tasks_by_name(path: Path) -> None:
+    name = path.relative_to(SOURCE).as_posix()
+    if name.startswith(MAY_NAME_TASKS):
+        return
+    own = [
+        module for module in imported(path) if module.startswith(tuple(f"drift.tasks.{task}." for task in TASK_NAMES))
+    ]
+    assert not own, f"{name} imports {own}: use drift.tasks.TASKS, or move the code into the task's folder"
+    lines = list(task_dispatch(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not lines, f"{name}:{lines}: put what differs between tasks or kinds into Task or Kind"
+
+
+def test_the_task_rule_sees_dispatch() -> None:
+    for code in (
+        'if task == "nodes": pass',
+        'x = config.task in ("text",)',
+        'kind in ("gcn", "grand")',
+        "job.kind == 'a'",
+    ):
+        assert list(task_dispatch(ast.parse(code))) == [1]
+    assert list(task_dispatch(ast.parse("isinstance(task, NodeTask)"))) == [1]
+    assert not list(task_dispatch(ast.parse('kind is FROZEN\ncolumn == "text"\ntask.name == name')))
+
+
+@pytest.mark.parametrize("task", sorted(TASK_NAMES))
+def test_a_task_does_not_import_another(task: str) -> None:
+    others = tuple(f"drift.tasks.{other}" for other in TASK_NAMES - {task})
+    for path in (SOURCE / "tasks" / task).glob("*.py"):
+        assert not [module for module in imported(path) if module.startswith(others)], path
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "core").glob("*.py")), ids=lambda path: path.name)

@@ -1,10 +1,12 @@
 """DRIFT: good classifiers from few or noisy labels, by differentiable self-training.
 
-- `drift.Game`: the algorithm around any torch module, for a loop of your own
-- `drift.DriftClassifier`: scikit-learn's contract; `y == -1` is unlabelled
-- `drift.fit`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: texts in tables, few labels or rules
-- `drift.compare`, `drift.tune`, `drift.tsne`: runs side by side, settings searched on dev, representations drawn
+- `drift.Game`: the algorithm around any torch module, for a training loop of your own
+- `drift.DriftClassifier`: an estimator with scikit-learn's interface; `y == -1` is unlabelled
+- `drift.fit`, `drift.plan`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: tables of texts or
+  sentences, and graphs
+- `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
+- `drift.Callback`: hooks into training
 """
 
 from importlib import import_module
@@ -14,18 +16,20 @@ if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
     from drift.runs.comparing.compare import compare
-    from drift.runs.fit import fit
-    from drift.runs.predict import evaluate, load, predict
+    from drift.runs.fit import fit, plan
+    from drift.runs.load import load
+    from drift.runs.predict import evaluate, predict, suggest
     from drift.runs.report import write_report
     from drift.runs.tsne import tsne
     from drift.runs.tuning.tune import tune
-    from drift.tasks.text.suggest import suggest
+    from drift.training.callbacks import Callback
     from drift.weak import RuleSet, label, rule
 
 __version__ = "0.1.0"
 
-# Imported when first used, so that `drift --help` need not wait for torch.
+# Imported when first used, so that `drift --help` does not wait for torch.
 _HOME = {
+    "Callback": "drift.training.callbacks",
     "Game": "drift.core",
     "HardStrategy": "drift.core",
     "Response": "drift.core",
@@ -37,16 +41,18 @@ _HOME = {
     "evaluate": "drift.runs.predict",
     "fit": "drift.runs.fit",
     "label": "drift.weak",
-    "load": "drift.runs.predict",
+    "load": "drift.runs.load",
+    "plan": "drift.runs.fit",
     "predict": "drift.runs.predict",
     "rule": "drift.weak",
-    "suggest": "drift.tasks.text.suggest",
+    "suggest": "drift.runs.predict",
     "tsne": "drift.runs.tsne",
     "tune": "drift.runs.tuning.tune",
     "write_report": "drift.runs.report",
 }
 
 __all__ = [
+    "Callback",
     "DriftClassifier",
     "Game",
     "HardStrategy",
@@ -60,6 +66,7 @@ __all__ = [
     "fit",
     "label",
     "load",
+    "plan",
     "predict",
     "rule",
     "suggest",

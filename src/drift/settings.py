@@ -1,42 +1,65 @@
-"""Settings that are frozen, strict and explained where they are declared; every fault is told at once, on one line."""
+"""Base class of all settings: immutable and strict. All errors are reported together, on one line."""
 
 import difflib
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from drift.errors import ConfigError
 
 
 class Settings(BaseModel):
-    """Base of all settings: values cannot change, unknown names are refused with the nearest known one."""
+    """Base class of all settings. Values cannot change. An unknown name is an error that suggests the nearest name.
+
+    renamed: the new name of each renamed setting, by its old name. Old names are still accepted, with a warning.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def read(cls, values: Mapping[str, Any], where: str = "settings") -> Self:
-        """Check `values`; a ConfigError names all faults. where: what to call their place in messages."""
+        """Validate `values`; ConfigError lists everything that is wrong.
+
+        values: by name; a group of settings is a mapping. where: name of their source, for messages.
+        """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            faults = "; ".join(_told(fault, cls) for fault in error.errors())
-            raise ConfigError(f"{where}: {faults}") from None
+            messages = "; ".join(_message(details, cls) for details in error.errors())
+            raise ConfigError(f"{where}: {messages}") from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_new_names(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not (old_names := values.keys() & cls.renamed.keys()):
+            return values
+        values = dict(values)
+        for old in sorted(old_names):
+            new = cls.renamed[old]
+            if new in values:
+                raise ValueError(f"both {old} and {new}, its new name, are given; give {new} only")
+            warnings.warn(f"the setting {old} is now {new}; use that name", FutureWarning, stacklevel=3)
+            values[new] = values.pop(old)
+        return values
 
 
-def _told(fault: Any, settings: type[BaseModel]) -> str:
-    name = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        return f"there is no {name!r}{_meant(settings, fault['loc'])}"
-    said = str(fault["msg"]).removeprefix("Value error, ")
-    said = said[:1].lower() + said[1:]
-    if not name or (fault["type"] == "value_error" and isinstance(fault["input"], dict)):  # of a whole group
-        return said
-    return f"{name}={fault['input']!r}: {said}"
+def _message(details: Any, settings: type[BaseModel]) -> str:
+    """One line for one error of pydantic."""
+    name = ".".join(str(part) for part in details["loc"])
+    if details["type"] == "extra_forbidden":
+        return f"there is no {name!r}{_suggestion(settings, details['loc'])}"
+    text = str(details["msg"]).removeprefix("Value error, ")
+    text = text[:1].lower() + text[1:]
+    if not name or (details["type"] == "value_error" and isinstance(details["input"], dict)):  # of a whole group
+        return text
+    return f"{name}={details['input']!r}: {text}"
 
 
-def _meant(settings: Any, path: tuple[Any, ...]) -> str:
-    """What an unknown name may have been meant for: one like it there, or of that name in another group."""
+def _suggestion(settings: Any, path: tuple[Any, ...]) -> str:
+    """A suggestion for an unknown name: the same name in another group, else a similar one in the same group."""
     *groups, name = map(str, path)
     everywhere = list(_names(settings))
     if same := [known for known in everywhere if known.rpartition(".")[2] == name]:
@@ -47,7 +70,7 @@ def _meant(settings: Any, path: tuple[Any, ...]) -> str:
 
 
 def _names(settings: Any, prefix: str = "") -> Iterator[str]:
-    """The whole names of all settings, groups included."""
+    """The full names of all settings, including groups."""
     for name, field in settings.model_fields.items():
         yield prefix + name
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -55,10 +78,11 @@ def _names(settings: Any, prefix: str = "") -> Iterator[str]:
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """What to say after an unknown name: "; did you mean 'x'?", or all there are if none is near; any case is near.
+    """The end of a message about an unknown name: "; did you mean 'x'?", or the list of all names if none is similar.
 
-    prefix: what a near one is to be written with.
+    name: the unknown name; upper and lower case are the same. known: the names to choose from. prefix: put before the
+    suggested name.
     """
-    lowered = {each.lower(): each for each in known}
+    lowered = {known_name.lower(): known_name for known_name in known}
     close = difflib.get_close_matches(name.lower(), lowered, n=1)
     return f"; did you mean {prefix + lowered[close[0]]!r}?" if close else f" (there are: {', '.join(known)})"

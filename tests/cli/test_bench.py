@@ -38,7 +38,7 @@ def test_without_a_name_everything_is_listed(call: Call) -> None:
     code, shown, _ = call("bench")
     assert code == 0
     for exhibit in EXHIBITS.values():
-        assert f"{exhibit.place}" in shown
+        assert f"{exhibit.reference}" in shown
         assert exhibit.summary in shown
 
 

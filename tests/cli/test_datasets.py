@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drift.paper.bench.datasets import look
+from drift.paper.bench.datasets import count_folder
 from tests.cli.conftest import Call
 
 
@@ -30,7 +30,7 @@ def test_texts_are_counted_with_their_weak_labels(tmp_path: Path) -> None:
         {"text": "c", "label": "neg", "weak": None},
         {"text": "d", "label": None, "weak": "neg"},
     ]
-    found = look(write(tmp_path / "imdb", train=train, dev=train[:2]))
+    found = count_folder(write(tmp_path / "imdb", train=train, dev=train[:2]))
     assert found.rows == {"train": 4, "dev": 2}
     assert found.classes == {"pos", "neg"}
     assert found.weak_text() == "75 %, 50 % right"
@@ -41,7 +41,7 @@ def test_words_are_counted_one_by_one_and_o_is_no_class(tmp_path: Path) -> None:
         {"tokens": ["a", "b", "c"], "labels": ["B-PER", "I-PER", "O"], "weak": ["B-PER", "O", None]},
         {"tokens": ["d"], "labels": None, "weak": ["B-LOC"]},
     ]
-    found = look(write(tmp_path / "wikigold", train=train))
+    found = count_folder(write(tmp_path / "wikigold", train=train))
     assert found.classes == {"PER", "LOC"}
     assert found.weak_text() == "75 %, 50 % right"
 

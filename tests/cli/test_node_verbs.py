@@ -210,7 +210,7 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
     [
         (["none.npz", "-o", "out.csv"], "none.npz is not there"),
         (["Coraa", "-o", "out.csv"], "there is no graph 'Coraa'"),
-        (["wide.npz", "-o", "out.csv"], "wide.npz has 7 features a node, the model was trained on 6"),
+        (["wide.npz", "-o", "out.csv"], "wide.npz has 7 features per node, the model was trained on 6"),
         (["graph.npz", "-o", "out.xlsx"], "out.xlsx"),
     ],
 )
@@ -224,11 +224,65 @@ def test_a_mistake_in_predict(folder: Path, call: Call, trained: Path, arguments
     assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "suggest"])
-def test_verbs_that_are_not_for_nodes(folder: Path, call: Call, trained: Path, verb: str) -> None:
-    code, out, err = call(verb, str(trained), "nodes.csv")
+def test_rows_are_not_suggested_from_nodes(folder: Path, call: Call, trained: Path) -> None:
+    code, out, err = call("suggest", str(trained), "nodes.csv")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert "the run classifies nodes" in err
+    assert "rows cannot be suggested by a run of --task nodes; give the folder of a run on texts" in err
+
+
+@pytest.mark.parametrize("source", [["some.npz"], ["nodes.csv", "--edges", "edges.csv"]], ids=["file", "tables"])
+def test_all_labelled_nodes_are_scored(folder: Path, call: Call, trained: Path, source: list[str]) -> None:
+    graph = small_graph(labels=np.where(np.arange(30) % 4 == 0, -1, GRAPH.labels))
+    write_npz(folder / "some.npz", graph)
+    write_tables(folder, graph)
+    probabilities = drift.load(trained).predict_proba(graph)
+    predicted, known = probabilities.argmax(1), graph.labels >= 0
+    right = float((predicted == graph.labels)[known].mean())
+    f1 = []
+    for code in range(3):
+        hits = int(((predicted == code) & (graph.labels == code)).sum())
+        f1.append(2 * hits / int((predicted[known] == code).sum() + (graph.labels == code).sum()))
+    edges = {"edges": source[2]} if len(source) > 1 else {}
+    scores = drift.evaluate(trained, source[0], **edges)
+    assert (scores["rows"], scores["labeled_rows"]) == (30, 22)
+    assert scores["accuracy"] == pytest.approx(right)
+    assert scores["macro_f1"] == pytest.approx(sum(f1) / 3)
+    assert 0 < right < 1  # it tells one class from another, but not always
+
+    code, out, err = call("evaluate", str(trained), *source)
+    assert (code, err) == (0, "")
+    assert out.startswith("22 of 30 rows have a label\n")
+    assert f"{'accuracy':20} {100 * right:.2f} %\n" in out
+    assert f"{'macro-F1':20} {100 * sum(f1) / 3:.2f} %\n" in out
+    assert f"{'calibration error':20} {100 * scores['calibration_error']:.2f} %\n" in out
+
+
+def test_the_test_nodes_are_scored_as_the_run_scored_them(folder: Path, trained: Path) -> None:
+    test = np.isin(np.arange(30), GRAPH.splits["test"])
+    write_npz(folder / "test.npz", small_graph(labels=np.where(test, GRAPH.labels, -1)))
+    run = drift.load(trained)
+    kept = run.metrics["test"]["scores"][run.metrics["seeds"].index(run.metrics["kept_seed"])]
+    scores = drift.evaluate(run, "test.npz")
+    assert scores["labeled_rows"] == run.metrics["test"]["rows"]
+    assert {name: scores[name] for name in kept} == pytest.approx(kept)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "message"),
+    [
+        (np.full(30, -1), ["art", "law", "zoo"], "blank.npz: none of the 30 nodes has a label to score against"),
+        (np.arange(30) % 2, ["art", "pop"], "blank.npz: label 'pop' is not one of the model's classes (art, law, zoo)"),
+        (None, None, "none.npz is not there"),
+    ],
+)
+def test_a_mistake_in_evaluate(
+    folder: Path, call: Call, trained: Path, labels: Any, classes: Any, message: str
+) -> None:
+    if labels is not None:
+        write_npz(folder / "blank.npz", small_graph(labels=labels, classes=classes, splits={}))
+    code, out, err = call("evaluate", str(trained), "none.npz" if labels is None else "blank.npz")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert message in err
 
 
 def test_a_graph_needs_no_task_and_is_predicted_at_a_terminal_too(

@@ -142,7 +142,7 @@ MISTAKES = {
     "no format": (["train.xlsx"], "train.xlsx"),
     "a class of dev alone": (["train.csv", "--dev", "other.csv"], "other.csv, row 1: label 'weather' is not among"),
     "one class": (["one.csv", "--label", "topic"], "every label is 'money'"),
-    "several labels a row": (["several.csv"], "column 'topic' holds several labels a row, such as 'money|sport'"),
+    "several labels per row": (["several.csv"], "column 'topic' holds several labels per row, such as 'money|sport'"),
     "too many a class": (["full.csv", "--labels-per-class", "13"], "class 'money' has 12 labelled rows"),
     "a rule's class": (["full.csv", "--rules", "class.yaml"], "did you mean 'sport'?"),
     "a rule's pattern": (["full.csv", "--rules", "pattern.yaml"], "cannot read the pattern '(['"),
@@ -153,7 +153,18 @@ MISTAKES = {
         "there is no 'training.stps'; did you mean 'training.steps'?",
     ),
     "setting without its group": (["train.csv", "--set", "steps=3"], "no 'steps'; did you mean 'training.steps'?"),
-    "shares by name": (["train.csv", "--set", "method.prior={money: 0.5}"], "prior={'money': 0.5}: input should be"),
+    "a share too few": (
+        ["train.csv", "--set", "method.prior={money: 0.5}"],
+        "method.prior has shares of money; give one for each class: money, sport",
+    ),
+    "a share of no class": (
+        ["train.csv", "--set", "method.prior={money: 0.5, sport: 0.3, weather: 0.2}"],
+        "method.prior has shares of money, sport, weather; give one for each class: money, sport",
+    ),
+    "a share in words": (
+        ["train.csv", "--set", "method.prior={money: half, sport: half}"],
+        "a prior is one number per class: a list in class order, or {class: share}",
+    ),
     "a forgotten task": (["train.csv", "--edges", "e.csv"], "edges is not for --task text; say --task nodes"),
     "setting like no other": (["train.csv", "--set", "training.foo=3"], "there is no 'training.foo' (there are: seed,"),
     "setting of the method": (["train.csv", "--set", "method.alhpa=3"], "did you mean 'alpha'?"),
@@ -253,7 +264,7 @@ def test_rows_are_counted_at_a_terminal_unless_quiet(
     [
         (
             ["fit", "train.csv", "-o", "run"],
-            "stopped; what it had begun to train goes on with drift fit --resume -o RUN",
+            "stopped; continue training that had begun with drift fit --resume -o RUN",
         ),
         (["label", "train.csv", "--rules", "rules.yaml"], "stopped"),
     ],
@@ -280,7 +291,7 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call,
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == 130, err
-    assert "go on with drift fit --resume -o run" in err
+    assert "continue with drift fit --resume -o run" in err
     assert len(err.splitlines()) == 1
     assert not (folder / "run/model").exists()
     assert call("predict", "run", "test.csv", "-o", "out.csv")[0] == 2

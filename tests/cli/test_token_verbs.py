@@ -138,12 +138,18 @@ MISTAKES = {
     ),
     "dev words without a tag": (["train.jsonl", "--dev", "holes.conll"], "holes.conll, sentence 1: 'left' has no tag"),
     "dev without tags": (["train.jsonl", "--dev", "untagged.jsonl"], "none of the 1 sentences has tags to score"),
-    "rules for texts": (["train.jsonl", "--rules", "texts.yaml"], "texts.yaml: rules for tokens are needed"),
+    "rules for texts": (
+        ["train.jsonl", "--rules", "texts.yaml"],
+        "texts.yaml: these rules are for texts, not for tokens",
+    ),
     "rules that find nothing": (["train.jsonl", "--rules", "tokyo.yaml"], "no word has a weak tag other than O"),
     "no rules": (["train.jsonl", "--rules", "none.yaml"], "none.yaml cannot be read"),
     "an unreadable model": (["train.jsonl", "--model", "./broken"], "./broken cannot be read as a text encoder"),
     "no model": (["train.jsonl", "--model", "./nothing"], "./nothing is not a model folder"),
-    "labels per class": (["train.jsonl", "--labels-per-class", "3"], "use data.labeled_rows=3, of sentences"),
+    "labels per class": (
+        ["train.jsonl", "--labels-per-class", "3"],
+        "labels_per_class is not for --task tokens; words are labelled by the sentence: use data.labeled_rows",
+    ),
     "too many rows": (["train.jsonl", "--set", "data.labeled_rows=9"], "8 sentences have tags; ask for fewer"),
     "textcnn": (["train.jsonl", "--model", "textcnn"], "'textcnn' is not a kind of model for tokens"),
     "another encoding": (["latin.conll"], "latin.conll:1: byte 0xe9 is not utf-8"),
@@ -212,8 +218,14 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
         (["evaluate", "RUN", "untagged.jsonl"], "none of the 1 sentences has tags to score against"),
         (["evaluate", "RUN", "counts.jsonl"], "counts.jsonl, row 2: 2 tokens and 1 labels"),
         (["evaluate", "RUN", "short.conll"], "short.conll:2: 1 columns"),
-        (["suggest", "RUN", "dev.jsonl", "-o", "out.csv"], "the run tags words"),
-        (["suggest", "RUN", "overlap.jsonl"], "the run tags words"),
+        (
+            ["suggest", "RUN", "dev.jsonl", "-o", "out.csv"],
+            "rows cannot be suggested by a run of --task tokens; give the folder of a run on texts",
+        ),
+        (
+            ["suggest", "RUN", "overlap.jsonl"],
+            "rows cannot be suggested by a run of --task tokens; give the folder of a run on texts",
+        ),
     ],
 )
 def test_a_mistake_in_the_other_verbs(

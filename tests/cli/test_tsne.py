@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from drift.errors import ConfigError
-from drift.runs.config import CONFIGS
 from drift.runs.tsne import tsne
-from drift.training.run_folder import RunFolder
 from tests.cli.conftest import Call
 from tests.runs.small_graphs import small_graph, small_node_fit, write_npz, write_tables
+from tests.runs.test_old_folders import OLD
 
 GRAPH = small_graph()
 
@@ -71,7 +70,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(made: Path, tmp_path: Path
         ([drift, other], f"{other} is on other nodes ({other}.npz, 24 nodes) than {drift}"),
         ([drift, table], "nodes.csv, 30 nodes) than"),  # named ones: they may be in another order
         ([drift, drift], "two panels would have the same title"),
-        ([drift, "--titles", "one, two"], "2 titles for 1 runs; give one a run"),
+        ([drift, "--titles", "one, two"], "2 titles for 1 runs; give one per run"),
         ([drift, str(made / "none")], "none is not there; give the folder of a run"),
     ):
         code, out, err = call("tsne", *arguments, "-o", str(tmp_path / "out"))
@@ -84,6 +83,12 @@ def test_mistakes_are_one_line_and_nothing_is_written(made: Path, tmp_path: Path
         tsne([], tmp_path)
 
 
+def test_one_run_may_still_be_given_without_a_list(made: Path, tmp_path: Path) -> None:
+    with pytest.warns(FutureWarning, match=r"tsne takes a list of runs; give tsne\(\[run\], out\)"):
+        one = tsne(str(made / "drift"), tmp_path / "one")  # type: ignore[arg-type]
+    assert one.read_bytes() == tsne([made / "drift"], tmp_path / "two").read_bytes()
+
+
 def test_a_graph_that_is_gone_or_has_changed(made: Path, tmp_path: Path, call: Call) -> None:
     shutil.copytree(made / "drift", tmp_path / "run")
     config = tmp_path / "run" / "config.yaml"
@@ -93,13 +98,12 @@ def test_a_graph_that_is_gone_or_has_changed(made: Path, tmp_path: Path, call: C
     np.savez(tmp_path / "graph.npz", x=x, edge_index=edges, y=GRAPH.labels)
     code, _, err = call("tsne", str(tmp_path / "run"), "-o", str(tmp_path / "out"))
     assert (code, len(err.splitlines())) == (2, 1)
-    assert "graph.npz has 7 features a node, the model was trained on 6" in err
+    assert "graph.npz has 7 features per node, the model was trained on 6" in err
 
 
 @pytest.mark.parametrize("task", ["text", "tokens"])
 def test_texts_and_words_are_no_nodes(tmp_path: Path, call: Call, task: str) -> None:
-    run = RunFolder(tmp_path / "run")
-    run.begin(CONFIGS[task].read({"task": task, "data": {"train": "train.csv"}}).model_dump(mode="json"))
-    code, out, err = call("tsne", str(run.path), "-o", str(tmp_path / "out"))
+    code, out, err = call("tsne", str(OLD / task), "-o", str(tmp_path / "out"))
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert f"{run.path} is a run of --task {task}; give runs on the nodes of a graph" in err
+    assert f"runs of --task {task} have no representations to draw; give runs on a graph" in err
+    assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""A few steps of the game, alone or spread over processes; run by torchrun from test_processes.py, not a test itself.
+"""A few steps of the game in one or several processes. Run by torchrun from test_processes.py; not a test itself.
 
 torchrun --nproc-per-node 2 tests/core/spread.py FILE
 """
@@ -28,8 +28,8 @@ class Case:
     model: str
     optimizer: str = "sgd"
     wrapper: str = "ddp"
-    cut: float = 0.5  # share of every batch's rows that the first process has
-    naive: bool = False  # class masses of each process's own rows
+    cut: float = 0.5  # share of every batch's rows in the first process
+    naive: bool = False  # class masses per process
     coupling: Any = "differentiable"
 
 
@@ -59,7 +59,7 @@ def build(model: str) -> nn.Module:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=32,
-        initializer_range=0.6,  # sure enough of itself for pseudo-labels to matter
+        initializer_range=0.6,  # gives predictions certain enough for pseudo-labels to matter
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         num_labels=3,
@@ -103,12 +103,12 @@ def own(x: Tensor, share: float) -> Tensor:
 
 
 def local_rows(log_p: Tensor) -> Rows:
-    """What the game must not do: take this process's rows for the batch."""
+    """What the game must not do: treat this process's rows as the whole batch."""
     return Rows(log_p, 0, log_p.shape[-2])
 
 
 def train(case: Case) -> dict[str, Tensor]:
-    """Train and give back the student's and the teacher's parameters, whole."""
+    """Train; returns the full parameters of student and teacher."""
     student = wrapped(build(case.model), case.wrapper)
     teacher = wrapped(build(case.model), case.wrapper)
     game = Game(student, teacher=teacher, alpha=0.7, coupling=case.coupling)
@@ -131,10 +131,20 @@ def train(case: Case) -> dict[str, Tensor]:
     return tensors
 
 
+def gathered_gradient() -> dict[str, Tensor]:
+    """The gradient passed into the backward of `gather_rows`, after that call, and the one it returns."""
+    local = torch.zeros(2, 3, requires_grad=True)
+    gathered = gather_rows(local).log_p
+    incoming = torch.ones_like(gathered) * (1 + dist.get_rank())
+    (result,) = torch.autograd.grad(gathered, local, grad_outputs=incoming)
+    return {"gather/incoming": incoming, "gather/result": result.contiguous()}
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     result = {f"{name}/{key}": tensor for name, case in CASES.items() for key, tensor in train(case).items()}
+    result |= gathered_gradient()
     if dist.get_rank() == 0:
         save_file(result, Path(sys.argv[1]))
     dist.barrier()

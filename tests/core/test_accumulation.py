@@ -1,4 +1,4 @@
-"""Micro-batches: what plain accumulation computes, and the exact form that equals the whole batch."""
+"""Micro-batches: plain accumulation, and the exact form that equals the whole batch."""
 
 import copy
 from collections.abc import Callable
@@ -45,7 +45,7 @@ FORMS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]] = 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_exact_form_equals_the_whole_batch_though_micro_batches_differ_in_size(form: str) -> None:
+def test_the_exact_form_equals_the_whole_batch_for_micro_batches_of_different_size(form: str) -> None:
     parts, whole, settings = FORMS[form]
     at_once, in_parts = game(**settings), game(**settings)
     loss = at_once.loss(**whole)
@@ -84,7 +84,7 @@ def test_the_second_pass_draws_the_dropout_of_the_first(teacher_mode: Any) -> No
     played = with_dropout(game, teacher_mode=teacher_mode, coupling="detached")
     torch.manual_seed(3)
     played.accumulate(SEMI)
-    found = {name: p.grad.clone() for name, p in played.student.named_parameters()}
+    actual = {name: p.grad.clone() for name, p in played.student.named_parameters()}
     direction = {name: torch.randn_like(p) for name, p in played.student.named_parameters()}
     values = []
     for sign in (1, -1):
@@ -94,23 +94,23 @@ def test_the_second_pass_draws_the_dropout_of_the_first(teacher_mode: Any) -> No
                 p.add_(sign * 1e-6 * direction[name])
         torch.manual_seed(3)
         values.append(float(moved.accumulate(SEMI)))
-    analytic = float(sum((found[name] * direction[name]).sum() for name in found))
+    analytic = float(sum((actual[name] * direction[name]).sum() for name in actual))
     assert (values[0] - values[1]) / 2e-6 == pytest.approx(analytic, rel=1e-5)
 
 
-def test_buffers_move_once_a_micro_batch() -> None:
+def test_buffers_are_updated_once_per_micro_batch() -> None:
     student = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3)).double()
     played = Game(student)
     played.accumulate(WEAK)
     assert int(student[0].num_batches_tracked) == len(WEAK)
 
 
-def test_diagnostics_work_after_it() -> None:
+def test_diagnostics_work_after_accumulation() -> None:
     played = game()
     played.accumulate(SEMI)
     assert played.diagnostics().interaction_norm > 0
 
 
-def test_no_micro_batch_is_refused() -> None:
+def test_an_empty_list_of_micro_batches_is_refused() -> None:
     with pytest.raises(ShapeError, match="no micro-batch"):
         game().accumulate([])

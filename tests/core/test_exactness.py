@@ -51,7 +51,7 @@ FORMS = ("semi", "weak", "distillation", "algorithm 1")
 
 @pytest.fixture(params=itertools.product(STUDENTS, FORMS), ids=lambda p: "-".join(p))
 def position(request):
-    """A game in mid-play: student and teacher apart, BatchNorm statistics moved, one batch of each kind."""
+    """A game after some steps: student and teacher differ, BatchNorm statistics have moved; one batch of each type."""
     kind, form = request.param
     torch.manual_seed(0)
     student = STUDENTS[kind]().double()
@@ -78,7 +78,7 @@ def position(request):
 
 
 def objective(student: nn.Module, previous: nn.Module, data: dict, on_all: bool) -> "callable":
-    """L as a function of the student's parameters alone, written from the paper in probabilities, not logs."""
+    """L as a function of the student's parameters only, written from the paper in probabilities, not logs."""
     teacher = copy.deepcopy(previous).eval()
     old = {name: p.detach() for name, p in previous.named_parameters()}
 
@@ -111,7 +111,7 @@ def objective(student: nn.Module, previous: nn.Module, data: dict, on_all: bool)
 def game_gradient(
     student: nn.Module, previous: nn.Module, data: dict, on_all: bool
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Play up to the position: the teacher is the average of the one before and the student; then one backward."""
+    """Set the teacher to the average of its previous state and the student; then one backward."""
     game = Game(
         student, teacher=copy.deepcopy(previous), alpha=ALPHA, tau=TAU, pseudo_label="all" if on_all else "unlabeled"
     )
@@ -124,8 +124,8 @@ def game_gradient(
     return loss.detach(), {name: p.grad for name, p in student.named_parameters()}
 
 
-def relative_error(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).norm() / expected.norm())
+def relative_error(actual: Tensor, expected: Tensor) -> float:
+    return float((actual - expected).norm() / expected.norm())
 
 
 def test_gradient_equals_autograd_through_an_explicit_average(position) -> None:
@@ -134,9 +134,9 @@ def test_gradient_equals_autograd_through_an_explicit_average(position) -> None:
     theta = {name: p.detach().clone().requires_grad_() for name, p in student.named_parameters()}
     value = loss(theta)
     expected = torch.autograd.grad(value, list(theta.values()))
-    found_value, found = game_gradient(student, previous, data, on_all)
-    assert abs(found_value - value.detach()) < 1e-12
-    flat = torch.cat([g.flatten() for g in found.values()]), torch.cat([g.flatten() for g in expected])
+    actual_value, actual = game_gradient(student, previous, data, on_all)
+    assert abs(actual_value - value.detach()) < 1e-12
+    flat = torch.cat([g.flatten() for g in actual.values()]), torch.cat([g.flatten() for g in expected])
     assert relative_error(*flat) < 1e-6
 
 
@@ -144,21 +144,21 @@ def test_gradient_equals_central_finite_differences(position) -> None:
     student, previous, data, on_all = position
     loss = objective(student, previous, data, on_all)
     theta = {name: p.detach().clone() for name, p in student.named_parameters()}
-    _, found = game_gradient(student, previous, data, on_all)
+    _, actual = game_gradient(student, previous, data, on_all)
     generator = torch.Generator().manual_seed(1)
-    step = 1e-6  # float64: at float32 rounding swamps a difference this small
-    for _ in range(5):  # random directions see every parameter at once
+    step = 1e-6  # float64: in float32, rounding swamps a difference this small
+    for _ in range(5):  # a random direction involves every parameter
         direction = {name: torch.randn(p.shape, generator=generator, dtype=p.dtype) for name, p in theta.items()}
         with torch.no_grad():
             ahead = loss({name: p + step * direction[name] for name, p in theta.items()})
             behind = loss({name: p - step * direction[name] for name, p in theta.items()})
         numeric = float(ahead - behind) / (2 * step)
-        analytic = float(sum((found[name] * direction[name]).sum() for name in theta))
+        analytic = float(sum((actual[name] * direction[name]).sum() for name in theta))
         assert numeric == pytest.approx(analytic, rel=1e-4)
 
 
 def test_the_interaction_is_part_of_it(position) -> None:
-    """The detached game's gradient is another one, so the oracles above can tell the two apart."""
+    """The gradient of the detached game differs, so the oracles above can distinguish the two."""
     student, previous, data, on_all = position
     _, coupled = game_gradient(student, previous, data, on_all)
     coupled = torch.cat([g.flatten() for g in coupled.values()]).clone()

@@ -1,4 +1,4 @@
-"""Limits that must hold exactly, or to float64 rounding: where DRIFT becomes something simpler."""
+"""Limits in which DRIFT reduces to something simpler, exactly or up to float64 rounding."""
 
 import copy
 import itertools
@@ -138,7 +138,7 @@ def test_hard_strategy_is_cross_entropy_with_the_teachers_choice() -> None:
     assert not game.couples
 
 
-def test_uniform_labels_weigh_nothing_and_one_hot_labels_weigh_one() -> None:
+def test_uniform_labels_have_weight_0_and_one_hot_labels_weight_1() -> None:
     uniform = torch.full((1, 5), 0.2, dtype=torch.float64).log()
     one_hot = torch.tensor([[0.0, -torch.inf, -torch.inf, -torch.inf, -torch.inf]], dtype=torch.float64)
     assert float(sample_weight(uniform)) == pytest.approx(0.0, abs=1e-15)
@@ -172,13 +172,13 @@ def gradient_of(reweight: bool, labels: bool, weights: bool, **settings) -> torc
 def test_the_switches_make_six_distinct_cases() -> None:
     distinct: list[torch.Tensor] = []
     for switches in SWITCHES:
-        found = gradient_of(*switches)
-        if not any(torch.equal(found, other) for other in distinct):
-            distinct.append(found)
+        actual = gradient_of(*switches)
+        if not any(torch.equal(actual, other) for other in distinct):
+            distinct.append(actual)
     assert len(distinct) == 6
 
 
-def test_without_reweighting_the_weights_switch_means_nothing() -> None:
+def test_without_reweighting_the_weights_switch_has_no_effect() -> None:
     for labels in (True, False):
         assert torch.equal(gradient_of(False, labels, True), gradient_of(False, labels, False))
 
@@ -197,7 +197,7 @@ def test_labels_and_weights_contribute_additively() -> None:
     torch.testing.assert_close((labels - base) + (weights - base), both - base, rtol=1e-10, atol=1e-14)
 
 
-def test_every_term_alone_reaches_the_student() -> None:
+def test_every_single_term_reaches_the_student() -> None:
     """No dead terms: the supervised loss, the student's side and each part of the strategy have a gradient."""
     base = gradient_of(True, False, False)
     assert gradient(drifted(), labeled=(X, Y)).norm() > 1e-3
@@ -219,16 +219,16 @@ def test_a_uniform_prior_is_the_default() -> None:
     torch.testing.assert_close(with_prior.log_y, SoftStrategy().respond(log_p).log_y)
 
 
-def test_a_spared_class_keeps_its_odds_and_the_others_are_balanced_by_hand() -> None:
+def test_an_unbalanced_class_keeps_its_odds_and_the_others_are_balanced() -> None:
     log_p = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).log_softmax(-1)
     sharp = log_p.exp() ** 2
     f = sharp.sum(0)
     by_hand = sharp / torch.cat([torch.ones(1), f[1:] / f[1:].mean()])
-    found = log_soft_labels(log_p, 0.5, unbalanced_class=0).exp()
-    torch.testing.assert_close(found, by_hand / by_hand.sum(-1, keepdim=True))
+    actual = log_soft_labels(log_p, 0.5, unbalanced_class=0).exp()
+    torch.testing.assert_close(actual, by_hand / by_hand.sum(-1, keepdim=True))
 
 
-def test_sparing_means_nothing_between_classes_of_one_mass() -> None:
+def test_an_unbalanced_class_has_no_effect_if_all_classes_have_the_same_mass() -> None:
     rows = torch.randn(1, 3, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     log_p = torch.cat([rows.roll(shift, -1) for shift in range(3)])  # every class has the same mass
     torch.testing.assert_close(log_soft_labels(log_p, 0.5, unbalanced_class=1), log_soft_labels(log_p, 0.5))

@@ -1,4 +1,4 @@
-"""Wrong use speaks plainly: an error of ours that names what was seen and what to do about it."""
+"""Misuse raises an error of this package that names the problem and says what to do."""
 
 import re
 import threading
@@ -23,7 +23,7 @@ def net(classes: int = CLASSES, hidden: int = 5) -> nn.Module:
 
 
 class Returns(nn.Module):
-    """A student whose output is what the test says."""
+    """A student whose output the test can change."""
 
     def __init__(self, change: Callable[[Tensor], Any], classes: int = CLASSES) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ def test_a_student_that_cannot_play(build: Callable[[], nn.Module], words: list[
     refused(ConfigError, words, lambda: Game(build()))
 
 
-def test_what_cannot_be_copied_plays_with_a_teacher_of_its_own() -> None:
+def test_a_student_that_cannot_be_copied_works_with_a_given_teacher() -> None:
     game = Game(Locked(), teacher=Locked())
     game.backward(game.loss(X))
     game.follow()
@@ -198,7 +198,7 @@ def test_a_teacher_of_another_precision() -> None:
         (lambda logits: logits.tolist(), ["Returns", "returned list"]),
         (lambda logits: {"scores": logits}, ["Returns", "returned dict"]),
         (lambda logits: logits[:, None], ["(6, 1, 3)", "2 dimensions", "stacked=True", "token"]),
-        (lambda logits: logits[:, 0], ["(6,)", "2 dimensions", "one row an example"]),
+        (lambda logits: logits[:, 0], ["(6,)", "2 dimensions", "one row per example"]),
         (lambda logits: logits.sum(), ["()", "2 dimensions"]),
         (lambda logits: logits[:, :1], ["1 class", "at least 2 classes"]),
         (lambda logits: logits[:, :0], ["0 class", "at least 2 classes"]),
@@ -226,7 +226,7 @@ def test_a_stacked_game_over_one_trial_without_its_dimension() -> None:
 
 @pytest.mark.parametrize("prior", [[0.5, 0.5], [0.25] * 4, []])
 def test_a_prior_for_another_number_of_classes(prior: list[float]) -> None:
-    words = ["prior", f"{len(prior)} classes", f"the logits have {CLASSES}", "one share a class"]
+    words = ["prior", f"{len(prior)} classes", f"the logits have {CLASSES}", "one share per class"]
     refused(ShapeError, words, lambda: Game(net(), prior=prior).loss(X))
 
 
@@ -282,10 +282,10 @@ def test_an_empty_batch(arguments: dict[str, Any]) -> None:
         (Y.tolist(), LabelError, ["list", "class indices"]),
         (Y.numpy(), LabelError, ["ndarray", "class indices"]),
         (None, LabelError, ["NoneType", "class indices"]),
-        (Y[:-1], ShapeError, ["(5,)", "(6, 3)", "one label a row"]),
-        (Y[:, None], ShapeError, ["(6, 1)", "(6, 3)", "one label a row"]),
-        (nn.functional.one_hot(Y), ShapeError, ["(6, 3)", "one label a row"]),
-        (Y[0], ShapeError, ["()", "(6, 3)", "one label a row"]),
+        (Y[:-1], ShapeError, ["(5,)", "(6, 3)", "one label per row"]),
+        (Y[:, None], ShapeError, ["(6, 1)", "(6, 3)", "one label per row"]),
+        (nn.functional.one_hot(Y), ShapeError, ["(6, 3)", "one label per row"]),
+        (Y[0], ShapeError, ["()", "(6, 3)", "one label per row"]),
     ],
     ids=[
         "too high",
@@ -372,7 +372,7 @@ def test_following_a_loss_that_was_never_propagated() -> None:
     refused(StateError, ["follow()", "game.backward(loss)", "coupling='detached'"], game.follow)
 
 
-def test_prediction_by_nobody() -> None:
+def test_prediction_by_an_unknown_player() -> None:
     words = ["by='both'", "'student'", "'teacher'"]
     refused(ConfigError, words, lambda: Game(net()).predict_proba(X, by="both"))
 
@@ -411,5 +411,5 @@ def test_a_state_with_an_impossible_alpha_changes_nothing() -> None:
     assert all(torch.equal(game.state_dict()["teacher"][n], t) for n, t in before["teacher"].items())
 
 
-def test_a_spared_class_that_is_not_there() -> None:
+def test_an_unbalanced_class_that_does_not_exist() -> None:
     refused(ShapeError, ["unbalanced_class=7", f"{CLASSES} classes"], lambda: Game(net(), unbalanced_class=7).loss(X))

@@ -1,4 +1,4 @@
-"""The game around every kind of student: what it returns, what it is made of, how it is trained, saved and measured."""
+"""The game with many types of students: their outputs, parameters and buffers; training, saving and diagnostics."""
 
 import copy
 import io
@@ -99,8 +99,8 @@ def explicit_gradient(
         x_l, y_l = labeled
         loss = loss - probabilities(game.student, leader, x_l)[torch.arange(len(y_l)), y_l].log().mean()
     trained = [n for n in leader if leader[n].requires_grad]
-    found = torch.autograd.grad(loss, [leader[n] for n in trained], allow_unused=True)
-    return dict.fromkeys(leader) | dict(zip(trained, found, strict=True))
+    actual = torch.autograd.grad(loss, [leader[n] for n in trained], allow_unused=True)
+    return dict.fromkeys(leader) | dict(zip(trained, actual, strict=True))
 
 
 # What a student takes and returns
@@ -271,9 +271,9 @@ def test_freezing_and_unfreezing_in_mid_game(frozen_first: bool) -> None:
     train(game, optimizer, [rows(1), rows(2)])
     student[0].requires_grad_(frozen_first)
     expected = explicit_gradient(game, rows(3))
-    found = played(game, rows(3))
-    assert (found["0.weight"] is None) is not frozen_first
-    assert_close(found, expected, **EXACT)
+    actual = played(game, rows(3))
+    assert (actual["0.weight"] is None) is not frozen_first
+    assert_close(actual, expected, **EXACT)
 
 
 class Partial(nn.Module):
@@ -289,16 +289,16 @@ class Partial(nn.Module):
         return self.body(x) if self.training else self.body(x) + self.evaluated(x)
 
 
-def test_parameters_nobody_uses_and_those_only_the_teacher_uses() -> None:
+def test_unused_parameters_and_those_only_the_teacher_uses() -> None:
     student = seeded(Partial).double()
     game = apart(Game(student, alpha=0.6))
     expected = explicit_gradient(game, rows())
-    found = played(game, rows())
-    assert found["unused.weight"] is None
-    through_teacher = found["evaluated.weight"]
+    actual = played(game, rows())
+    assert actual["unused.weight"] is None
+    through_teacher = actual["evaluated.weight"]
     assert through_teacher is not None
     assert through_teacher.norm() > 1e-6
-    assert_close(found, expected, **EXACT)
+    assert_close(actual, expected, **EXACT)
     detached = Game(copy.deepcopy(student), coupling="detached", teacher=copy.deepcopy(game.teacher))
     detached.student.zero_grad()
     assert played(detached, rows())["evaluated.weight"] is None
@@ -339,16 +339,16 @@ def test_sparse_gradients_are_merged() -> None:
 
     ids = seeded(lambda: torch.randint(10, (ROWS, 3)))
     sparse, dense = (apart(Game(seeded(lambda s=s: build(s)).double(), alpha=0.6)) for s in (True, False))
-    found, expected = played(sparse, ids), played(dense, ids)
-    assert found["0.weight"].is_sparse
-    assert_close(found["0.weight"].to_dense(), expected["0.weight"], **EXACT)
+    actual, expected = played(sparse, ids), played(dense, ids)
+    assert actual["0.weight"].is_sparse
+    assert_close(actual["0.weight"].to_dense(), expected["0.weight"], **EXACT)
 
 
 # Buffers, and the teacher's mode
 
 
 class Tracker(nn.Module):
-    """Keeps a running mean that is not saved, a count, a flag and a mask; writes in place or assigns anew."""
+    """Keeps a running mean that is not saved, a count, a flag and a mask; writes in place or assigns new tensors."""
 
     def __init__(self, in_place: bool = True) -> None:
         super().__init__()
@@ -389,13 +389,13 @@ def test_buffers_follow_the_average_and_counts_are_copied(in_place: bool, teache
         train(game, optimizer, [rows(seed)])
         for name, now in state_of(student).items():
             by_hand[name] = 0.7 * by_hand[name] + 0.3 * now if now.is_floating_point() else now
-    found = state_of(game.teacher)
-    assert {"0.mean", "0.count", "0.seen", "2.running_mean", "2.running_var", "2.num_batches_tracked"} < set(found)
+    actual = state_of(game.teacher)
+    assert {"0.mean", "0.count", "0.seen", "2.running_mean", "2.running_var", "2.num_batches_tracked"} < set(actual)
     for name, expected in by_hand.items():
-        assert_close(found[name], expected, **EXACT)
-    assert found["2.num_batches_tracked"] == found["0.count"] == 4
-    assert found["0.seen"]
-    assert not torch.equal(found["0.mean"], student[0].mean)
+        assert_close(actual[name], expected, **EXACT)
+    assert actual["2.num_batches_tracked"] == actual["0.count"] == 4
+    assert actual["0.seen"]
+    assert not torch.equal(actual["0.mean"], student[0].mean)
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -410,7 +410,7 @@ def test_a_teacher_in_training_mode_leaves_its_buffers_alone(in_place: bool) -> 
 
 
 @pytest.mark.parametrize("teacher_mode", ["eval", "train"])
-def test_batchnorm_statistics_are_the_modes(teacher_mode: str) -> None:
+def test_batchnorm_statistics_depend_on_the_teacher_mode(teacher_mode: str) -> None:
     game = apart(Game(with_buffers(), alpha=0.6, teacher_mode=teacher_mode))
     body = copy.deepcopy(game.teacher)
     assert body.training is (teacher_mode == "train")
@@ -421,7 +421,7 @@ def test_batchnorm_statistics_are_the_modes(teacher_mode: str) -> None:
 
 
 def test_an_eval_teacher_ignores_dropout_and_a_train_teacher_does_not() -> None:
-    steady = net(dropout=0.5).eval()  # the student has no dropout of its own
+    steady = net(dropout=0.5).eval()  # no dropout in the student itself
     losses = {
         mode: [Game(steady, teacher_mode=mode).loss(rows()).item() for _ in range(2)] for mode in ("eval", "train")
     }
@@ -446,7 +446,7 @@ def test_an_eval_teacher_draws_no_random_numbers() -> None:
     assert torch.rand(()) == alone
 
 
-def test_infinite_buffers_stay_as_they_are() -> None:
+def test_infinite_buffers_stay_unchanged() -> None:
     class Masked(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -459,7 +459,7 @@ def test_infinite_buffers_stay_as_they_are() -> None:
     student = seeded(Masked).double()
     game = Game(student)
     train(game, torch.optim.SGD(student.parameters(), lr=0.1), [rows(1), rows(2)])
-    assert torch.equal(game.teacher.mask, student.mask)  # -inf - -inf is no number
+    assert torch.equal(game.teacher.mask, student.mask)  # -inf - -inf is NaN
     assert torch.isfinite(game.loss(rows(3)))
 
 
@@ -507,10 +507,10 @@ def test_merging_once_equals_merging_every_micro_batch_and_the_mean_by_hand() ->
         always.backward(always.loss(x, labelled()) / 3)
     by_hand.backward(torch.stack([by_hand.loss(x, labelled()) for x in micro]).mean())
     explicit = [explicit_gradient(once, x, labelled()) for x in micro]
-    for name, found in gradients(once.student).items():
-        assert_close(found, gradients(always.student)[name], **EXACT)
-        assert_close(found, gradients(by_hand.student)[name], **EXACT)
-        assert_close(found, torch.stack([g[name] for g in explicit]).mean(0), **EXACT)
+    for name, actual in gradients(once.student).items():
+        assert_close(actual, gradients(always.student)[name], **EXACT)
+        assert_close(actual, gradients(by_hand.student)[name], **EXACT)
+        assert_close(actual, torch.stack([g[name] for g in explicit]).mean(0), **EXACT)
     assert all(p.grad is None for p in once.teacher.parameters())
 
 
@@ -547,13 +547,13 @@ def test_a_compiled_student_plays_the_same_game(backend: str) -> None:
     plain = apart(Game(net(), alpha=0.6))
     game = apart(Game(torch.compile(net(), backend=backend), alpha=0.6))
     expected = played(plain, rows(), labelled())
-    found = played(game, rows(), labelled())
-    assert_close({n.removeprefix("_orig_mod."): g for n, g in found.items()}, expected, **EXACT)
+    actual = played(game, rows(), labelled())
+    assert_close({n.removeprefix("_orig_mod."): g for n, g in actual.items()}, expected, **EXACT)
     for each in (plain, game):
         torch.optim.SGD(each.student.parameters(), lr=0.1).step()
         each.follow()
     assert_close(list(game.teacher.parameters()), list(plain.teacher.parameters()), **EXACT)
-    plain.load_state_dict(game.state_dict())  # names without what compiling adds
+    plain.load_state_dict(game.state_dict())  # names without the prefix of torch.compile
     assert_close(game.predict_proba(rows(), by="teacher"), plain.predict_proba(rows(), by="teacher"), **EXACT)
 
 
@@ -568,7 +568,7 @@ def test_the_teacher_shares_no_storage() -> None:
     assert storages(student).isdisjoint(storages(game.teacher))
 
 
-def test_a_teacher_of_the_users_own() -> None:
+def test_a_teacher_given_by_the_user() -> None:
     teacher = net(seed=7)
     game = Game(net(), alpha=0.6, teacher=teacher)
     assert game.teacher is teacher
@@ -586,7 +586,7 @@ def test_a_teacher_of_the_users_own() -> None:
 
 def test_gradients_a_teacher_was_left_with_do_not_count() -> None:
     teacher = net(seed=7)
-    teacher(rows()).square().sum().backward()  # as the last step of its own training leaves them
+    teacher(rows()).square().sum().backward()  # left over from its own training
     game = Game(net(), alpha=0.6, teacher=teacher)
     expected = explicit_gradient(game, rows())
     assert_close(played(game, rows()), expected, **EXACT)
@@ -637,7 +637,7 @@ def test_bypassing_backward_is_refused_at_follow() -> None:
     assert_close(state_of(game.teacher), before, rtol=0, atol=0)
 
 
-def test_a_loss_without_gradients_owes_nothing() -> None:
+def test_a_loss_without_gradients_needs_no_merging() -> None:
     game = Game(net())
     with torch.no_grad():
         value = game.loss(rows())
@@ -646,7 +646,7 @@ def test_a_loss_without_gradients_owes_nothing() -> None:
     assert game.steps == 1
 
 
-def test_a_loss_of_ones_own_on_the_response() -> None:
+def test_a_custom_loss_on_the_response() -> None:
     game, plain = (apart(Game(net(), alpha=0.6)) for _ in range(2))
     response = game.respond(rows())
     log_q = torch.log_softmax(game.student(rows()), -1)
@@ -677,7 +677,7 @@ def run(game: Game, optimizer: torch.optim.Optimizer, steps: range) -> list[tupl
 
 
 @pytest.mark.parametrize("build", [net, with_buffers])
-def test_half_a_run_restored_and_the_other_half_is_the_run(build: Callable[[], nn.Module]) -> None:
+def test_a_run_resumed_halfway_equals_the_whole_run(build: Callable[[], nn.Module]) -> None:
     def fresh() -> tuple[Game, torch.optim.Optimizer]:
         game = Game(build(), alpha=0.7)
         game.probe = rows(50, n=40)
@@ -703,9 +703,9 @@ def test_half_a_run_restored_and_the_other_half_is_the_run(build: Callable[[], n
 
     assert halves == whole
     assert second.steps == game.steps == 10
-    for found, expected in ((second.student, game.student), (second.teacher, game.teacher)):
+    for actual, expected in ((second.student, game.student), (second.teacher, game.teacher)):
         for name, tensor in state_of(expected).items():
-            assert torch.equal(state_of(found)[name], tensor), name
+            assert torch.equal(state_of(actual)[name], tensor), name
 
 
 def test_a_saved_state_does_not_change_with_the_game() -> None:
@@ -727,7 +727,7 @@ def test_restoring_forgets_gradients_that_were_not_merged() -> None:
     assert_close(played(game, rows(2)), expected, **EXACT)
 
 
-# Strategies of the user's own, and many trials at once
+# Custom strategies, and stacked trials
 
 
 @dataclass(frozen=True)
@@ -749,7 +749,7 @@ class Gated(Strategy):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_third_part_is_anticipated_too(seed: int) -> None:
+def test_a_third_part_is_differentiated_too(seed: int) -> None:
     game = apart(Game(net(), alpha=0.6, strategy=Gated()))
     played(game, rows(), labelled())
     direction = [seeded(lambda p=p: torch.randn_like(p), seed) for p in game.student.parameters()]
@@ -772,10 +772,10 @@ def test_a_third_part_is_anticipated_too(seed: int) -> None:
     leader = sum(
         float((g * d).sum()) for g, d in zip(played(game, rows(), labelled()).values(), direction, strict=True)
     )
-    assert abs(slope - leader) > 1e-4 * abs(slope)  # the part that is tested is not zero
+    assert abs(slope - leader) > 1e-4 * abs(slope)  # the tested term is not zero
 
 
-def test_stacked_trials_equal_games_of_their_own() -> None:
+def test_stacked_trials_equal_separate_games() -> None:
     trials, steps = 3, 10
     modules = [net(seed).float() for seed in range(trials)]
     x_u = seeded(lambda: torch.randn(steps, trials, ROWS, FEATURES))
@@ -807,7 +807,7 @@ def test_stacked_trials_equal_games_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("teacher_mode", ["eval", "train"])
-def test_looking_draws_no_random_numbers(teacher_mode: str) -> None:
+def test_diagnostics_draw_no_random_numbers(teacher_mode: str) -> None:
     game = Game(net(dropout=0.5), teacher_mode=teacher_mode)
     game.backward(game.loss(rows()))
     before = torch.random.get_rng_state()
@@ -816,7 +816,7 @@ def test_looking_draws_no_random_numbers(teacher_mode: str) -> None:
     assert game.teacher.training == (teacher_mode == "train")
 
 
-def test_a_gradient_is_taken_apart_by_the_alpha_it_was_merged_with() -> None:
+def test_a_gradient_is_split_with_the_alpha_it_was_merged_with() -> None:
     game = apart(Game(net(), alpha=0.5))
     game.backward(game.loss(rows()))
     before = game.diagnostics()
@@ -854,7 +854,7 @@ def test_class_mass_is_the_share_of_each_class() -> None:
     assert sum(look.class_mass) == pytest.approx(1.0)
 
 
-def test_a_class_that_cannot_be_has_no_mass() -> None:
+def test_a_class_of_probability_zero_has_no_mass() -> None:
     class Impossible(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -916,7 +916,7 @@ def test_flips_are_not_counted_between_different_inputs(change: str) -> None:
     else:
         game.probe = x.flip(0)
     played(game, x.flip(0))
-    assert game.diagnostics().flips in (None, 0)  # the teacher has not moved: nothing has changed its mind
+    assert game.diagnostics().flips in (None, 0)  # the teacher has not moved, so no label has changed
 
 
 @pytest.mark.parametrize("coupling", ["differentiable", "detached"])
@@ -943,10 +943,10 @@ def test_diagnostics_over_micro_batches_do_not_depend_on_when_they_merge() -> No
     for i, seed in enumerate((1, 2)):
         once.backward(once.loss(rows(seed)), merge=i == 1)
         always.backward(always.loss(rows(seed)))
-    found, expected = always.diagnostics(), once.diagnostics()
-    assert found.interaction_norm == pytest.approx(expected.interaction_norm)
-    assert found.leader_norm == pytest.approx(expected.leader_norm)
-    assert found.angle == pytest.approx(expected.angle)
+    actual, expected = always.diagnostics(), once.diagnostics()
+    assert actual.interaction_norm == pytest.approx(expected.interaction_norm)
+    assert actual.leader_norm == pytest.approx(expected.leader_norm)
+    assert actual.angle == pytest.approx(expected.angle)
 
 
 # Prediction

@@ -1,4 +1,4 @@
-"""The game on a real pretrained encoder and real texts, where they are to be had."""
+"""The game on a real pretrained encoder and real texts, if they are available."""
 
 import copy
 import gzip
@@ -34,7 +34,7 @@ def encoder() -> torch.nn.Module:
     torch.manual_seed(0)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(ENCODER, dtype=torch.float64, num_labels=4)
     with torch.no_grad():
-        model.classifier.weight.mul_(50)  # a new head is unsure of everything; pseudo-labels need an opinion
+        model.classifier.weight.mul_(50)  # a new head predicts nearly uniformly; pseudo-labels need larger logits
     return model.train()
 
 

@@ -151,7 +151,7 @@ def test_a_skewed_prior_gives_skewed_labels() -> None:
     balanced = SoftStrategy(0.5).respond(log_p).log_y.exp().mean(0)
     skewed = SoftStrategy(0.5, prior=prior.tolist()).respond(log_p).log_y.exp().mean(0)
     assert_close(balanced, torch.full((3,), 1 / 3), rtol=0, atol=0.05)
-    assert (((balanced - skewed) / (balanced - prior)) > 0.1).all()  # every class moves the right way
+    assert (((balanced - skewed) / (balanced - prior)) > 0.1).all()  # every class moves in the right direction
     assert (((skewed - prior) / (balanced - prior)) > 0).all()  # and none goes past it
 
 
@@ -192,7 +192,7 @@ def play_safely(game: Game, x: Tensor, labeled: tuple[Tensor, Tensor] | None = N
         assert parts is not None
         for name in ("self_trained", "omega") + (("supervised",) if labeled else ()):
             assert torch.isfinite(getattr(parts, name)).all(), name
-        for log in (parts.log_p, parts.log_y):  # log 0 = -inf is a number here, NaN is not
+        for log in (parts.log_p, parts.log_y):  # log 0 = -inf is allowed, NaN is not
             assert (log <= 0).all()
             assert_close(log.exp().sum(-1), torch.ones_like(log[..., 0]))
         assert ((parts.omega >= 0) & (parts.omega <= 1)).all()
@@ -268,7 +268,7 @@ def test_a_class_possible_in_some_rows_only() -> None:
     assert game.last.omega[0] == 1.0
 
 
-def test_a_class_of_no_mass_is_as_if_it_were_not_there() -> None:
+def test_a_class_without_mass_changes_nothing() -> None:
     log_p = torch.log_softmax(inputs().double()[:, :3], -1)
     dead = torch.full((6, 1), -INF, dtype=torch.float64)
     widened = log_soft_labels(torch.cat([log_p[:, :2], dead, log_p[:, 2:]], 1), 0.5)
@@ -276,7 +276,7 @@ def test_a_class_of_no_mass_is_as_if_it_were_not_there() -> None:
     assert_close(widened[:, [0, 1, 3]], log_soft_labels(log_p, 0.5), **CLOSE)
 
 
-def test_hardly_any_mass_is_balanced_like_any_other() -> None:
+def test_a_tiny_mass_is_balanced_like_any_other() -> None:
     """The labels depend on p_j / f_j: a class of mass 1e-4000 has labels as large as one of mass 1."""
     log_p = torch.log_softmax(inputs().double()[:, :3], -1)
     lowered = torch.log_softmax(log_p + torch.tensor([0.0, -1e4, 0.0], dtype=torch.float64), -1)
@@ -295,7 +295,7 @@ def test_a_batch_of_one(class_mass: bool) -> None:
         assert any("batch of one" in m and "use more rows" in m for m in messages)
         assert_close(game.last.log_y, torch.full((1, 3), -math.log(3)))
         assert_close(game.last.omega, torch.zeros(1), rtol=0, atol=1e-6)
-        assert gradient.norm() < 1e-5  # it teaches nothing
+        assert gradient.norm() < 1e-5  # it carries no information
     else:
         assert messages == []
         assert gradient.norm() > 1e-3
@@ -325,7 +325,7 @@ def test_logits_of_any_precision_are_summed_in_float32_at_least(dtype: torch.dty
 def test_a_student_of_any_precision(dtype: torch.dtype) -> None:
     student = Extreme(torch.zeros(3)).to(dtype)
     half = dtype in (torch.float16, torch.bfloat16)
-    with pytest.warns(UserWarning, match="half precision, in which a teacher") if half else nullcontext():
+    with pytest.warns(UserWarning, match="half precision, in which small updates") if half else nullcontext():
         game = Game(student, alpha=0.5)
     reference = Game(Extreme(torch.zeros(3)).to(dtype).double(), alpha=0.5)
     gradient = play_safely(game, inputs().to(dtype))
@@ -338,10 +338,10 @@ def test_a_student_of_any_precision(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("size", [1e4, 6e4])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_logits_of_great_size_do_not_overflow(dtype: torch.dtype, size: float) -> None:
+def test_large_half_precision_logits_do_not_overflow(dtype: torch.dtype, size: float) -> None:
     shift = torch.tensor([size, -size, 0.0])
     game = Game(Extreme(shift, dtype=dtype), tau=0.01)
-    with torch.no_grad():  # backward through float16 needs a gradient scaler, whoever computes the loss
+    with torch.no_grad():  # backward through float16 needs a gradient scaler for any loss
         loss = game.loss(inputs())
     assert torch.isfinite(loss)
     assert torch.isfinite(game.last.omega).all()

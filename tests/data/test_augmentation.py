@@ -1,4 +1,4 @@
-"""Words replaced by TF-IDF, against a plain reference; and what the settings of augmentation refuse."""
+"""Word replacement by TF-IDF against a simple reference, and the settings of augmentation."""
 
 import math
 from collections import Counter, defaultdict
@@ -31,7 +31,7 @@ def numbered(texts: list[str]) -> tuple[np.ndarray, np.ndarray, list[str]]:
 
 
 def reference(texts: list[str]) -> tuple[list[list[float]], dict[str, float]]:
-    """The chances of each text's words, and those of the words that take their place, with dictionaries."""
+    """Computed with dictionaries: the chance of each word to be replaced, and of each word to be a replacement."""
     split = [WORD.findall(text) for text in texts]
     idf = {w: math.log(len(texts) / sum(w in own for own in split)) for own in split for w in own}
     importance: dict[str, float] = defaultdict(float)
@@ -55,8 +55,8 @@ def test_chances_are_those_of_the_definition() -> None:
     assert np.allclose(unimportance, [of_words[word] for word in vocabulary])
 
 
-def test_so_many_words_are_replaced_and_by_whom() -> None:
-    """One text a thousand times: idf is 0 then, so among others; frequencies against the chances."""
+def test_the_share_of_replaced_words_and_their_replacements() -> None:
+    """Frequencies against the chances, for one text repeated among others (alone its idf would be 0)."""
     texts = ["alpha beta gamma delta"] * 3000 + ["alpha beta gamma"] * 500 + ["alpha beta"] * 500 + ["alpha"] * 500
     words, sizes, vocabulary = numbered(texts)
     chances, unimportance = _chances(words, sizes, len(vocabulary))
@@ -64,13 +64,13 @@ def test_so_many_words_are_replaced_and_by_whom() -> None:
     split = [view.split() for view in views[:3000]]
     for place in range(4):
         drawn = [own[place] for own in split]
-        itself = unimportance[place]  # the same word may come back
+        itself = unimportance[place]  # a word may be replaced by itself
         changed = np.mean([word != vocabulary[place] for word in drawn])
         assert abs(changed - min(1, 0.3 * chances[place]) * (1 - itself)) < 0.03
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.integers(0, 5))
-def test_what_stands_between_words_stays(texts: list[str], seed: int) -> None:
+def test_the_characters_between_words_stay(texts: list[str], seed: int) -> None:
     views = replaced_words(texts, 1.0, seed=seed)
     assert len(views) == len(texts)
     vocabulary = {word for text in texts for word in WORD.findall(text)}
@@ -79,7 +79,7 @@ def test_what_stands_between_words_stays(texts: list[str], seed: int) -> None:
         assert set(WORD.findall(view)) <= vocabulary
 
 
-def test_texts_without_a_choice_stay_as_they_are() -> None:
+def test_texts_without_replaceable_words_stay_unchanged() -> None:
     texts = [*TEXTS, "alone", "twice twice"]
     for seed in range(20):
         views = replaced_words(texts, 1.0, seed=seed)
@@ -93,13 +93,13 @@ def test_the_most_important_word_of_a_text_stays() -> None:
         assert WORD.findall(replaced_words(TEXTS, 1.0, seed=seed)[0])[1] == "bank"
 
 
-def test_a_seed_says_which_words() -> None:
+def test_the_seed_determines_the_words() -> None:
     assert replaced_words(TEXTS, 0.5, seed=(3, 0)) == replaced_words(TEXTS, 0.5, seed=(3, 0))
     assert replaced_words(TEXTS, 0.5, seed=(3, 0)) != replaced_words(TEXTS, 0.5, seed=(3, 1))
 
 
 @pytest.mark.parametrize(
-    ("given", "way"),
+    ("values", "mode"),
     [
         ({}, "tfidf"),
         ({"column": "german"}, "column"),
@@ -107,14 +107,14 @@ def test_a_seed_says_which_words() -> None:
         ({"translation": ["en-de", "de-en"]}, "translate"),
     ],
 )
-def test_what_is_given_says_which_way(given: dict[str, Any], way: str) -> None:
-    settings = AugmentationSettings.read(given)
-    assert settings.augment == way
+def test_the_given_settings_determine_the_mode(values: dict[str, Any], mode: str) -> None:
+    settings = AugmentationSettings.read(values)
+    assert settings.augment == mode
     assert AugmentationSettings.read(settings.model_dump(mode="json")) == settings
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"augment": "column"}, "column is not given"),
         ({"augment": "translate"}, "translation is not given"),
@@ -126,7 +126,7 @@ def test_what_is_given_says_which_way(given: dict[str, Any], way: str) -> None:
         ({"colum": "german"}, "did you mean 'column'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as caught:
-        AugmentationSettings.read(given, "method")
+def test_contradictory_settings_are_refused_in_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        AugmentationSettings.read(settings, "method")
     assert "\n" not in str(caught.value)

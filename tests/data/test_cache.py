@@ -1,4 +1,4 @@
-"""The cache: where it is, what things in it are called, and what is said where it cannot be written."""
+"""The cache: its folder, the names of its files, and the errors if it cannot be written."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from drift.data.cache import cache_file, cache_folder, cache_place, content_key
 from drift.errors import FileError
 
 
-def test_the_folder_is_the_one_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_determines_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("DRIFT_CACHE", raising=False)
     assert cache_folder() == tmp_path / "drift"
@@ -16,13 +16,13 @@ def test_the_folder_is_the_one_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
     assert cache_folder() == tmp_path / "here"
 
 
-def test_a_key_says_what_texts_and_settings_there_were() -> None:
+def test_a_key_depends_on_texts_and_settings() -> None:
     keys = [content_key(*given) for given in ((["ab", "c"],), (["a", "bc"],), (["ab", "c"], 1), (["ab", "c"], "1"))]
     assert len({*keys}) == len(keys)
     assert content_key(["ab", "c"]) == keys[0]
 
 
-def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_a_file_is_written_atomically(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), cache_file(tmp_path / "made" / "x") as aside:
         aside.write_text(str(1 / 0))
     assert [*(tmp_path / "made").iterdir()] == []
@@ -31,7 +31,7 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert (tmp_path / "made" / "x").read_text() == "x"
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_with_one_thing_to_do(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "a-file").write_text("")
     folder = tmp_path / "a-file" / "tokens"
     with pytest.raises(FileError) as caught, cache_file(folder / "x"):
@@ -41,7 +41,9 @@ def test_a_folder_that_cannot_be_made_is_one_line_with_one_thing_to_do(tmp_path:
     assert "give another place" not in str(caught.value)
 
 
-def test_a_place_in_it_is_made_or_the_cache_is_to_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_in_the_cache_is_made_or_the_error_says_to_move_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "here"))
     assert cache_place("texts").is_dir()
     (tmp_path / "a-file").write_text("")
@@ -50,7 +52,7 @@ def test_a_place_in_it_is_made_or_the_cache_is_to_be_moved(tmp_path: Path, monke
         cache_place("texts")
 
 
-def test_a_disk_that_takes_no_more_is_said_so(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
@@ -63,3 +65,16 @@ def test_a_disk_that_takes_no_more_is_said_so(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert [*tmp_path.iterdir()] == []
+
+
+def test_without_a_home_folder_the_cache_has_to_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("DRIFT_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(FileError, match=r"^there is no home folder for the cache \(.*\); set DRIFT_CACHE to a folder"):
+        cache_folder()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "drift"

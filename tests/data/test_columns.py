@@ -1,4 +1,4 @@
-"""Columns are found where it is plain which is meant, and asked for where it is not."""
+"""Text and label columns are guessed if the choice is clear; otherwise it is an error."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_the_text_column(columns: dict[str, list[Any]], text: str) -> None:
     assert text_of(**columns) == text
 
 
-def test_two_texts_or_none_are_asked_about() -> None:
+def test_several_text_columns_or_none_are_an_error() -> None:
     with pytest.raises(
         ConfigError, match=r"2 columns hold texts \(title, abstract\).*--text COLUMN.*title, abstract, k$"
     ):
@@ -84,7 +84,7 @@ def test_the_text_is_never_the_label() -> None:
     assert label_of("topic", topic=PROSE, kind=CLASSES) == "kind"
 
 
-def test_two_labels_are_asked_about() -> None:
+def test_several_label_columns_are_an_error() -> None:
     with pytest.raises(ConfigError, match=r"2 columns could be the label \(kind, sort\).*--label COLUMN"):
         label_of("text", text=PROSE, kind=CLASSES, sort=[1, 2] * 10)
 
@@ -112,7 +112,7 @@ def test_a_wanted_column_is_found_or_the_nearest_is_named() -> None:
         (["sci", "tech"] * 3 + ["sci/tech"], "sci/tech"),
     ],
 )
-def test_several_labels_a_row_are_seen(values: list[Any], example: str) -> None:
+def test_several_labels_per_row_are_detected(values: list[Any], example: str) -> None:
     assert looks_multilabel(values) == example
 
 
@@ -129,7 +129,7 @@ def test_several_labels_a_row_are_seen(values: list[Any], example: str) -> None:
         [],
     ],
 )
-def test_one_label_a_row_is_left_alone(values: list[Any]) -> None:
+def test_one_label_per_row_is_accepted(values: list[Any]) -> None:
     assert looks_multilabel(values) is None
 
 

@@ -8,7 +8,7 @@ X = torch.arange(12.0).view(6, 2)
 META = torch.device("meta")  # a device that every machine has
 
 
-def test_rows_come_in_the_order_asked_for() -> None:
+def test_rows_come_in_the_requested_order() -> None:
     examples = Vectors(X)
     assert len(examples) == 6
     assert examples.inputs(torch.tensor([4, 0, 4])).tolist() == [[8.0, 9.0], [0.0, 1.0], [8.0, 9.0]]
@@ -36,12 +36,12 @@ def test_a_batch_without_labels_moves_too() -> None:
     assert there.unlabeled.device == META
 
 
-def test_on_the_cpu_nothing_is_done() -> None:
+def test_moving_to_the_cpu_returns_the_same_batch() -> None:
     batch = Batch(unlabeled=X)
     assert batch.to(torch.device("cpu")) is batch
 
 
-def test_nested_inputs_move_as_they_are_nested() -> None:
-    found = moved({"a": X, "b": (X, [X]), "c": "text", "d": None}, META)
-    assert found["a"].device == found["b"][0].device == found["b"][1][0].device == META
-    assert (found["c"], found["d"]) == ("text", None)
+def test_nested_inputs_keep_their_nesting() -> None:
+    actual = moved({"a": X, "b": (X, [X]), "c": "text", "d": None}, META)
+    assert actual["a"].device == actual["b"][0].device == actual["b"][1][0].device == META
+    assert (actual["c"], actual["d"]) == ("text", None)

@@ -1,4 +1,4 @@
-"""A folder or a file is whole or not there; what was there before survives every failure."""
+"""Folders and files are written atomically; the previous version survives every error."""
 
 import os
 import stat
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from drift.data import files
 from drift.data.files import atomic_file, atomic_folder
 from drift.errors import FileError
 
@@ -26,7 +27,7 @@ def test_a_new_folder_appears_with_its_parents(tmp_path: Path) -> None:
     assert content(tmp_path) == {"runs/one/a.txt": "1", "runs/one/deep/b.txt": "2"}
 
 
-def test_nothing_is_there_before_the_block_ends(tmp_path: Path) -> None:
+def test_nothing_appears_before_the_block_ends(tmp_path: Path) -> None:
     with atomic_folder(tmp_path / "run") as folder:
         (folder / "a.txt").write_text("1")
         assert not (tmp_path / "run").exists()
@@ -34,7 +35,7 @@ def test_nothing_is_there_before_the_block_ends(tmp_path: Path) -> None:
     assert content(tmp_path) == {"run/a.txt": "1"}
 
 
-def test_an_old_folder_is_replaced_whole(tmp_path: Path) -> None:
+def test_an_old_folder_is_replaced_completely(tmp_path: Path) -> None:
     fill(tmp_path / "run", {"old.txt": "old", "both.txt": "old"})
     fill(tmp_path / "run", {"both.txt": "new"})
     assert content(tmp_path) == {"run/both.txt": "new"}
@@ -43,7 +44,7 @@ def test_an_old_folder_is_replaced_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [ValueError, OSError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_fault_in_the_block_leaves_the_old_folder_and_no_debris(
+def test_an_error_in_the_block_keeps_the_old_folder_and_leaves_no_debris(
     tmp_path: Path, fault: type[BaseException], there: bool
 ) -> None:
     if there:
@@ -75,7 +76,7 @@ def test_a_file_in_the_way_is_kept_and_no_debris_is_left(tmp_path: Path, kind: s
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_others_may_read_it_as_any_folder_here(tmp_path: Path) -> None:
+def test_the_folder_has_the_usual_permissions(tmp_path: Path) -> None:
     (tmp_path / "usual").mkdir()
     fill(tmp_path / "run", {"a.txt": "1"})
     mode = stat.S_IMODE((tmp_path / "run").stat().st_mode)
@@ -96,7 +97,7 @@ def test_a_file_appears_with_its_parents_when_the_block_ends(tmp_path: Path) -> 
     assert content(tmp_path) == {"runs/metrics.json": "1"}
 
 
-def test_an_old_file_is_replaced_whole(tmp_path: Path) -> None:
+def test_an_old_file_is_replaced_completely(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "a long old text")
     write(tmp_path / "a.txt", "new")
     assert content(tmp_path) == {"a.txt": "new"}
@@ -104,7 +105,9 @@ def test_an_old_file_is_replaced_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", [ValueError, OSError, KeyboardInterrupt])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_fault_leaves_the_old_file_and_no_debris(tmp_path: Path, fault: type[BaseException], there: bool) -> None:
+def test_an_error_keeps_the_old_file_and_leaves_no_debris(
+    tmp_path: Path, fault: type[BaseException], there: bool
+) -> None:
     if there:
         write(tmp_path / "a.txt", "old")
 
@@ -130,3 +133,21 @@ def test_a_folder_in_the_way_of_a_file_is_kept(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="taken is a folder; give the name of a file"):
         write(tmp_path / "taken", "1")
     assert os.listdir(tmp_path) == ["taken"]
+
+
+def test_on_windows_no_folder_is_opened_and_files_are_flushed_through_handles_that_may_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = {}
+
+    def record(path: Path, flags: int) -> int:
+        opened[path.name] = flags
+        return open_file(path, flags)
+
+    open_file = os.open
+    monkeypatch.setattr(files, "WINDOWS", True)
+    monkeypatch.setattr(files.os, "open", record)
+    with atomic_folder(tmp_path / "run") as folder:
+        (folder / "deep").mkdir()
+        (folder / "deep" / "a.txt").write_text("1")  # not touch(), which calls os.open itself
+    assert opened == {"a.txt": os.O_RDWR}

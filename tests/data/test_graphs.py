@@ -1,4 +1,4 @@
-"""Graphs from every source come out the same, faults are one line, and splits keep their promises."""
+"""Graphs from every source are read the same, errors are one line, and splits are disjoint and reproducible."""
 
 import os
 import sys
@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from drift.data.graphs import SPARSE, Graph, public_split, random_split, read_graph, to_data, whole_split
+from drift.data.graph_splits import public_split, random_split, whole_split
+from drift.data.graphs import SPARSE, Graph, read_graph, to_data
 from drift.data.labels import UNLABELED
-from drift.data.packages import PackageError
-from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
+from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError, PackageError
 
 X = np.array([[1, 0, 0, 0.5], [0, 0, 0, 2], [0, 3, 0, 0], [0, 0, 0, 0], [4, 0, 0, 0]], dtype=np.float32)
 LISTED = np.array([[0, 1, 1, 2, 2, 0], [1, 0, 2, 2, 4, 1]])  # 0-1 three times, a self-loop, nothing at node 3
@@ -85,14 +85,14 @@ def test_every_source_with_pyg_names_is_the_same_graph(tmp_path: Path, source: C
     assert (split.train.tolist(), split.dev.tolist(), split.test.tolist()) == ([0, 1], [3], [4])
 
 
-def test_reading_a_saved_data_leaves_what_torch_trusts_as_it_was(tmp_path: Path) -> None:
+def test_reading_a_saved_data_leaves_the_safe_globals_of_torch_unchanged(tmp_path: Path) -> None:
     path = saved_data(tmp_path)
     before = set(torch.serialization.get_safe_globals())
     read_graph(path)
     assert set(torch.serialization.get_safe_globals()) == before
 
 
-def test_a_directed_graph_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_directed_graph_stays_directed(tmp_path: Path) -> None:
     assert read_graph(plain_npz(tmp_path), directed=True).edges.tolist() == [[0, 1, 1, 2], [1, 0, 2, 4]]
 
 
@@ -179,7 +179,7 @@ EDGES = "s,t\na,b\n"
         ("\n", EDGES, {}, DataError, r"nodes\.csv is empty"),
     ],
 )
-def test_faults_in_tables(
+def test_errors_in_tables(
     tmp_path: Path, nodes: str, edges: str, options: dict[str, str], kind: type[DriftError], message: str
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
@@ -195,7 +195,7 @@ def test_faults_in_tables(
         (dict(edge_index=[[0, 1, 2]]), DataError, r"edges are int64 of shape \(1, 3\); give node numbers"),
         (dict(edge_index=[[0.0], [1.0]]), DataError, r"edges are float64 of shape \(2, 1\)"),
         (dict(y=[0, 1, 0]), LabelError, r"3 labels for 5 nodes"),
-        (dict(y=np.eye(5)), LabelError, r"y has shape \(5, 5\); give one class a node"),
+        (dict(y=np.eye(5)), LabelError, r"y has shape \(5, 5\); give one class per node"),
         (dict(y=[0.5, 1, 0, 1, 0]), LabelError, r"graph\.npz: .*continuous"),
         (dict(y=[np.inf, 1, 0, 1, 0]), LabelError, r"graph\.npz: .*infinity"),
         (dict(x=np.where(X == 3, np.nan, X)), DataError, r"graph\.npz, node 2: a feature is missing"),
@@ -203,25 +203,25 @@ def test_faults_in_tables(
         (dict(x=X[:, 0]), DataError, r"features are float32 of shape \(5,\)"),
         (dict(x=X[:, :0]), DataError, r"features are float32 of shape \(5, 0\)"),
         (dict(x=np.full((5, 2), "a")), DataError, r"features are <U1 of shape"),
-        (dict(train_mask=[True]), DataError, r"train_mask is bool of shape \(1,\); give a bool a node"),
+        (dict(train_mask=[True]), DataError, r"train_mask is bool of shape \(1,\); give one bool per node"),
         (dict(train_mask=[1, 1, 0, 0, 0]), DataError, r"train_mask is int64"),
         (dict(test_mask=MASKS["train_mask"]), DataError, r"node 0 is in train and in test; take it out of one"),
     ],
 )
-def test_faults_in_arrays(tmp_path: Path, change: dict[str, Any], kind: type[DriftError], message: str) -> None:
+def test_errors_in_arrays(tmp_path: Path, change: dict[str, Any], kind: type[DriftError], message: str) -> None:
     with pytest.raises(kind, match=message) as caught:
         read_graph(npz(tmp_path, **dict(x=X, edge_index=LISTED, y=Y, **MASKS) | change))
     assert "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_unused_parts_are_reported_in_notes(tmp_path: Path) -> None:
     masks = {key: np.stack([mask, mask], 1) for key, mask in MASKS.items()}
     graph = read_graph(npz(tmp_path, x=X, edge_index=LISTED, y=Y, edge_attr=np.ones((6, 2)), **masks))
-    told = [f"{key} has 2 splits and is not used" for key in MASKS]
-    assert graph.notes == ["edge_attr is not used", *told, *NOTES]
+    unused = [f"{key} has 2 splits and is not used" for key in MASKS]
+    assert graph.notes == ["edge_attr is not used", *unused, *NOTES]
     hidden = read_graph(npz(tmp_path, x=X, edge_index=LISTED, y=[1, -1, 0, 1, 0], **MASKS))
     assert hidden.splits["train"].tolist() == [0]
-    assert hidden.notes[-1] == "train nodes left out for want of a label: 1"
+    assert hidden.notes[-1] == "train nodes left out for lack of a label: 1"
 
 
 def test_labels_may_all_be_blank(tmp_path: Path) -> None:
@@ -283,15 +283,15 @@ def test_damaged_files(tmp_path: Path, suffix: str, content: bytes) -> None:
         read_graph(path)
 
 
-def test_saved_things_that_are_no_graph(tmp_path: Path) -> None:
-    path = tmp_path / "thing.pt"
-    for thing, message in (
+def test_saved_objects_that_are_no_graph(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt"
+    for content, message in (
         (torch.ones(3), "holds a Tensor; save a Data"),
         ({"weight": torch.ones(3)}, "has no x; give features"),
         ({"x": torch.ones(3, 2)}, "has no edge_index"),
         ((tensors(), {"x": torch.tensor([0, 2, 5])}), "holds many graphs"),
     ):
-        torch.save(thing, path)
+        torch.save(content, path)
         with pytest.raises(DataError, match=message):
             read_graph(path)
 
@@ -304,7 +304,7 @@ def test_saved_things_that_are_no_graph(tmp_path: Path) -> None:
         ("graph.npz", {"label": "topic"}, "are columns of tables; give edges too"),
     ],
 )
-def test_what_is_not_a_graph(source: Any, options: dict[str, str], message: str) -> None:
+def test_a_source_that_is_no_graph(source: Any, options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read_graph(source, **options)
 
@@ -338,7 +338,7 @@ def test_to_pyg_and_back(tmp_path: Path) -> None:
     pairs=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30),
     directed=st.booleans(),
 )
-def test_edges_are_the_set_of_those_listed(pairs: list[tuple[int, int]], directed: bool) -> None:
+def test_edges_are_the_set_of_the_given_ones(pairs: list[tuple[int, int]], directed: bool) -> None:
     data = pytest.importorskip("torch_geometric.data").Data(
         x=torch.ones(7, 1), edge_index=torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
     )
@@ -362,7 +362,7 @@ def test_sparse_below_the_limit(tmp_path: Path, filled: int, layout: torch.layou
 
 
 def labelled(labels: list[int], **splits: list[int]) -> Graph:
-    rows = {split: np.array(found, dtype=np.int64) for split, found in splits.items()}
+    rows = {split: np.array(actual, dtype=np.int64) for split, actual in splits.items()}
     classes = [str(kind) for kind in range(max(labels) + 1)]
     none = np.empty((2, 0), dtype=np.int64)
     return Graph("G", torch.ones(len(labels), 1), none, np.array(labels), classes, splits=rows)
@@ -375,7 +375,7 @@ def labelled(labels: list[int], **splits: list[int]) -> Graph:
     seeds=st.tuples(st.integers(0, 99), st.integers(0, 99)),
 )
 def test_a_random_split(labels: list[int], per_class: int, sizes: tuple[int, int], seeds: tuple[int, int]) -> None:
-    graph = labelled([*labels, *[0, 1, 2] * 20])  # so many that no class is used up by dev and test
+    graph = labelled([*labels, *[0, 1, 2] * 20])  # enough that dev and test do not use up a class
     one, other = (random_split(graph, per_class, dev=sizes[0], test=sizes[1], seed=seed) for seed in seeds)
     assert (len(one.dev), len(one.test)) == sizes
     assert np.array_equal(one.dev, other.dev)
@@ -390,7 +390,7 @@ def test_a_random_split(labels: list[int], per_class: int, sizes: tuple[int, int
     assert np.array_equal(one.train, random_split(graph, per_class, dev=sizes[0], test=sizes[1], seed=seeds[0]).train)
 
 
-def test_other_seeds_choose_others_and_the_global_generator_is_left_alone() -> None:
+def test_other_seeds_choose_other_nodes_and_the_global_generator_is_unused() -> None:
     graph = labelled([0, 1] * 100)
     before = np.random.get_state()[1].copy()
     chosen = {tuple(random_split(graph, 5, dev=20, test=20, seed=seed).train) for seed in range(20)}
@@ -399,12 +399,12 @@ def test_other_seeds_choose_others_and_the_global_generator_is_left_alone() -> N
 
 
 @pytest.mark.parametrize("nodes", [2, 30, 250, 1500])
-def test_of_few_labels_half_are_left_to_train_on_and_a_note_says_so(nodes: int) -> None:
+def test_with_few_labels_half_are_kept_for_training_with_a_note(nodes: int) -> None:
     split = whole_split(labelled([0, 1] * (nodes // 2)))
     assert (len(split.dev), len(split.test)) == (500 * nodes // 3000, 1000 * nodes // 3000)
     assert len(split.train) + len(split.dev) + len(split.test) == nodes
-    told = f"G has {nodes} labels to share, too few for 1500 nodes of dev and test: {len(split.dev)} dev nodes and"
-    assert split.notes == [f"{told} {len(split.test)} test nodes"]
+    note = f"G has {nodes} labels to share, too few for 1500 nodes of dev and test: {len(split.dev)} dev nodes and"
+    assert split.notes == [f"{note} {len(split.test)} test nodes"]
     assert not whole_split(labelled([0, 1] * 751)).notes
 
 
@@ -412,7 +412,7 @@ def test_the_graphs_own_dev_and_test_are_kept() -> None:
     graph = labelled([0, 1] * 10, train=[0, 1], dev=[2, 3], test=[4, 5, 6])
     split = random_split(graph, 20, seed=0)
     assert (split.dev.tolist(), split.test.tolist()) == ([2, 3], [4, 5, 6])
-    assert split.train.tolist() == [0, 1, *range(7, 20)]  # all there are, with a note
+    assert split.train.tolist() == [0, 1, *range(7, 20)]  # all that are left, with a note
     assert split.notes == [
         "class '0' has 7 nodes outside dev and test; all are taken, not 20",
         "class '1' has 8 nodes outside dev and test; all are taken, not 20",
@@ -430,7 +430,7 @@ def test_the_graphs_own_dev_and_test_are_kept() -> None:
         (labelled([0, 1]), dict(per_class=1, dev=-1), ConfigError, "dev -1"),
     ],
 )
-def test_splits_that_cannot_be(graph: Graph, options: dict[str, int], kind: type[DriftError], message: str) -> None:
+def test_impossible_splits(graph: Graph, options: dict[str, int], kind: type[DriftError], message: str) -> None:
     with pytest.raises(kind, match=message):
         random_split(graph, **options, seed=0)
 

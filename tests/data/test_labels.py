@@ -1,4 +1,4 @@
-"""Labels as people write them: what is a class, what is unlabelled, and what is refused."""
+"""Labels as people write them: classes, missing labels and errors; sampling per class and the label budget."""
 
 import numpy as np
 import pandas as pd
@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.labels import UNLABELED, WRITTEN_BLANKS, encode_labels
+from drift.data.labels import UNLABELED, WRITTEN_BLANKS, LabelBudget, encode_labels, sample_per_class
 from drift.errors import LabelError
 
 NAN = float("nan")
 
-# A name, labels with gaps, and the classes and codes they stand for.
+# A name, labels with gaps, and the expected classes and codes.
 WRITTEN = {
     "ints": ([3, -1, 7, 3], [3, 7], [0, -1, 1, 0]),
     "floats": ([3.0, NAN, 7.0, -1.0], [3.0, 7.0], [0, -1, 1, -1]),
@@ -35,7 +35,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_people_write(name: str) -> None:
+def test_labels_are_encoded(name: str) -> None:
     written, classes, codes = WRITTEN[name]
     encoded = encode_labels(written)
     assert repr(encoded.classes.tolist()) == repr(classes)  # 2 is not 2.0
@@ -63,7 +63,7 @@ def test_decoding_gives_back_every_label(codes: list[int], names: list[str]) -> 
     written = np.array([None if code == UNLABELED else names[code] for code in codes], dtype=object)
     encoded = encode_labels(written)
     back = [None if code == UNLABELED else str(encoded.classes[code]) for code in encoded.codes]
-    # numpy's strings end where only NULs follow; two names that differ in that alone are the same to it.
+    # numpy's strings end where only NULs follow; it cannot distinguish two names that differ only in that.
     assert [None if name is None else name.rstrip("\0") for name in written] == back
     assert encoded.classes.tolist() == sorted(encoded.classes.tolist())
 
@@ -94,7 +94,7 @@ def test_one_class_is_refused(single: object) -> None:
 
 
 @pytest.mark.parametrize("labels", [[-1, 1, -1, 1], [-1.0, 1.0]])
-def test_minus_one_as_a_class_is_told_apart_from_one_class(labels: list[float]) -> None:
+def test_minus_one_as_a_class_is_distinguished_from_a_single_class(labels: list[float]) -> None:
     with pytest.raises(LabelError, match=r"-1 means unlabelled.*rename it"):
         encode_labels(labels)
 
@@ -105,6 +105,40 @@ def test_strings_mixed_with_numbers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("labels", [[0.5, 1.5, 2.5], [0.0, 1.0, float("inf")], np.zeros((3, 2)), [[0, 1], [1, 0]]])
-def test_what_is_no_class_is_refused(labels: object) -> None:
+def test_values_that_are_no_classes_are_refused(labels: object) -> None:
     with pytest.raises(ValueError, match=r"label type|infinity|1d array"):
         encode_labels(labels)
+
+
+@given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=60), n=st.integers(1, 5), seed=st.integers(0, 99))
+def test_n_rows_of_each_class_or_an_error_that_names_the_class(labels: list[int], n: int, seed: int) -> None:
+    y = np.array(labels)
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < n:
+        with pytest.raises(LabelError, match=rf"has {counts[counts < n][0]} rows, {n} were asked for"):
+            sample_per_class(y, n, seed=seed)
+        return
+    rows = sample_per_class(y, n, seed=seed)
+    assert np.array_equal(rows, np.unique(rows))  # sorted, none twice
+    assert np.array_equal(np.unique(y[rows], return_counts=True), (classes, np.full(len(classes), n)))
+    assert np.array_equal(rows, sample_per_class(y, n, seed=seed))
+
+
+def test_another_seed_chooses_other_rows_and_the_global_generator_is_unused() -> None:
+    y = np.repeat(["a", "b"], 50)
+    before = np.random.get_state()[1].copy()
+    chosen = {tuple(sample_per_class(y, 5, seed=seed)) for seed in range(20)}
+    assert len(chosen) == 20
+    assert np.array_equal(before, np.random.get_state()[1])
+
+
+def test_every_row_can_be_chosen() -> None:
+    y = np.repeat([0, 1], 10)
+    seen = np.concatenate([sample_per_class(y, 3, seed=seed) for seed in range(50)])
+    assert np.array_equal(np.unique(seen), np.arange(20))
+
+
+def test_a_label_budget_counts_labels_for_training_and_for_selection() -> None:
+    budget = LabelBudget(1200, 30)
+    assert budget.total == 1230
+    assert str(budget) == "1,230 gold labels (1,200 to train, 30 dev to choose)"

@@ -1,4 +1,4 @@
-"""Rows of the normalised graph are right, drawn ones right in the mean, and what is drawn is a matter of the seed."""
+"""Rows of the normalised graph are exact, sampled rows are unbiased, and the sample depends on the seed."""
 
 from itertools import combinations
 from pathlib import Path
@@ -26,7 +26,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def normalized(edges: np.ndarray) -> np.ndarray:
-    """Â, dense, written down."""
+    """Â as a dense matrix, from its definition."""
     a = np.eye(NODES)
     a[edges[0], edges[1]] = a[edges[1], edges[0]] = 1
     degree = a.sum(0)
@@ -43,7 +43,7 @@ def members(block: Block) -> list[list[int]]:
 
 @given(edge_lists, st.lists(st.integers(0, NODES - 1), min_size=1, max_size=12))
 def test_rows_are_those_of_the_normalised_graph(edges: np.ndarray, nodes: list[int]) -> None:
-    """Whichever direction edges are given in, and however often; asked for in any order, and more than once."""
+    """For edges in either direction, with repetitions, and for nodes in any order, with repetitions."""
     block = Neighbours(edges, NODES).rows(torch.tensor(nodes))
     np.testing.assert_allclose(dense(block), normalized(edges)[nodes], rtol=1e-6)
 
@@ -79,14 +79,14 @@ def test_the_mean_over_draws_is_the_full_row(fanout: int) -> None:
 
 def test_every_set_is_equally_likely() -> None:
     draws = 20000
-    found, counts = np.unique(np.sort(distinct(np.full(draws, 5), 3, seeded(0)), 1), axis=0, return_counts=True)
-    assert found.tolist() == [list(each) for each in combinations(range(5), 3)]
+    actual, counts = np.unique(np.sort(distinct(np.full(draws, 5), 3, seeded(0)), 1), axis=0, return_counts=True)
+    assert actual.tolist() == [list(each) for each in combinations(range(5), 3)]
     chi_square = ((counts - draws / 10) ** 2 / (draws / 10)).sum()
-    assert chi_square < 27.9  # passed by one in a thousand, with nine degrees of freedom
+    assert chi_square < 27.9  # exceeded with probability 0.001, at nine degrees of freedom
 
 
 def test_blocks_of_two_layers_fit_together() -> None:
-    """All neighbours in both: a block after the other is Â², on the rows asked for."""
+    """With all neighbours in both layers, the product of the two blocks is Â² on the requested rows."""
     first, second = Neighbours(EDGES, NODES).sample(torch.tensor([4, 7, 4]), (None, None), seeded(0))
     a = normalized(EDGES)
     two_steps = aggregate_neighbours(aggregate_neighbours(torch.eye(NODES, dtype=torch.float64), first), second)
@@ -128,7 +128,7 @@ def test_inputs_depend_on_seed_and_rows_and_nothing_else() -> None:
     assert same(one.inputs(ALL), one.inputs(ALL))
     assert same(one.inputs(ALL), examples(seed=3).inputs(ALL))
     assert not same(one.inputs(ALL), examples(seed=4).inputs(ALL))
-    # Every node is a source, so places are node numbers: the hub's neighbours, asked for first and last.
+    # Every node is a source, so row numbers are node numbers. The hub is requested first and last.
     forth, back = members(one.inputs(ALL)[1])[0], members(one.inputs(ALL.flip(0))[1])[-1]
     assert set(forth) != set(back)
     assert torch.equal(torch.get_rng_state(), before)

@@ -1,4 +1,4 @@
-"""Cora, CiteSeer and PubMed from Planetoid's files: against PyG's reader, and what damaged files do."""
+"""Cora, CiteSeer and PubMed from Planetoid's files: against PyG's reader, and damaged files."""
 
 import os
 import pickle
@@ -39,10 +39,10 @@ def parts() -> Parts:
     }
 
 
-def write(root: Path, found: Parts, test: str = "509\n506\n510\n") -> Path:
+def write(root: Path, actual: Parts, test: str = "509\n506\n510\n") -> Path:
     raw = root / "Cora" / "raw"
     raw.mkdir(parents=True)
-    for part, value in found.items():
+    for part, value in actual.items():
         (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(value, protocol=4))
     (raw / "ind.cora.test.index").write_text(test)
     return root
@@ -66,32 +66,32 @@ def test_test_nodes_stand_where_the_index_says_and_absent_ones_are_unknown(tmp_p
     assert np.array_equal(graph.splits["test"], sorted(TEST))
 
 
-def empty_graph(found: Parts) -> None:
-    found["graph"] = []
+def empty_graph(actual: Parts) -> None:
+    actual["graph"] = []
 
 
-def fewer_test_labels(found: Parts) -> None:
-    found["ty"] = found["ty"][:2]
+def fewer_test_labels(actual: Parts) -> None:
+    actual["ty"] = actual["ty"][:2]
 
 
-def other_width(found: Parts) -> None:
-    found["tx"] = csr_matrix(np.eye(3, 4))
+def other_width(actual: Parts) -> None:
+    actual["tx"] = csr_matrix(np.eye(3, 4))
 
 
-def index_outside(found: Parts) -> None:
-    found["allx"].indices[-1] = 10**6  # scipy would write there
+def index_outside(actual: Parts) -> None:
+    actual["allx"].indices[-1] = 10**6  # scipy would write there
 
 
-def too_few_nodes(found: Parts) -> None:
-    found["y"] = found["ally"][:7]
+def too_few_nodes(actual: Parts) -> None:
+    actual["y"] = actual["ally"][:7]
 
 
 @pytest.mark.parametrize("damage", [empty_graph, fewer_test_labels, other_width, index_outside, too_few_nodes])
 def test_files_that_do_not_fit_are_one_error(tmp_path: Path, damage: Callable[[Parts], None]) -> None:
-    found = parts()
-    damage(found)
+    actual = parts()
+    damage(actual)
     with pytest.raises(FileError, match=r"copy (it|them) again") as caught:
-        read_graph("Cora", root=write(tmp_path, found))
+        read_graph("Cora", root=write(tmp_path, actual))
     assert "\n" not in str(caught.value)
 
 

@@ -1,4 +1,4 @@
-"""Pseudo-documents: which words stand for a class, the distribution they fit, and what documents are made of."""
+"""Pseudo-documents: the words of a class, the distribution fitted to them, and the words of documents."""
 
 from collections import Counter
 
@@ -31,26 +31,26 @@ def two_topics() -> np.ndarray:
 
 
 def test_words_are_counted_and_unknown_ones_only_in_the_length() -> None:
-    found = counts(["a b a", "b new", ""], ["a", "b"])
-    np.testing.assert_array_equal(found.counts.toarray(), [[2, 1], [0, 1], [0, 0]])
-    np.testing.assert_array_equal(found.lengths, [3, 2, 1])  # a text is never empty
-    np.testing.assert_array_equal(found.totals(), [2, 2])
+    actual = counts(["a b a", "b new", ""], ["a", "b"])
+    np.testing.assert_array_equal(actual.counts.toarray(), [[2, 1], [0, 1], [0, 0]])
+    np.testing.assert_array_equal(actual.lengths, [3, 2, 1])  # a text is never empty
+    np.testing.assert_array_equal(actual.totals(), [2, 2])
 
 
-def test_words_without_a_letter_or_in_most_texts_tell_nothing() -> None:
-    found = counts(["the goal", "the ,", "the 5", "the bank", "the fund"], ["the", "goal", ",", "5", "bank"])
-    np.testing.assert_array_equal(found.telling(), [False, True, False, False, True])
+def test_words_without_a_letter_or_in_most_texts_indicate_no_class() -> None:
+    actual = counts(["the goal", "the ,", "the 5", "the bank", "the fund"], ["the", "goal", ",", "5", "bank"])
+    np.testing.assert_array_equal(actual.telling(), [False, True, False, False, True])
 
 
 def test_labelled_texts_name_words_of_their_own_class() -> None:
     rare = [text.split()[0] + f" filler{row}" for row, text in enumerate(TABLE["body"])]
-    found = words_of_labels(WordCounts.of(rare, TOKENIZER), np.arange(200), LABELS, ["money", "sport"], 5)
-    for words, topic in zip(found, ("money", "sport"), strict=True):
+    actual = words_of_labels(WordCounts.of(rare, TOKENIZER), np.arange(200), LABELS, ["money", "sport"], 5)
+    for words, topic in zip(actual, ("money", "sport"), strict=True):
         assert len(words) == 5
         assert {TOKENIZER.words[word] for word in words} <= set(WORDS[topic])
 
 
-def test_a_class_without_words_of_its_own_is_told() -> None:
+def test_a_class_without_typical_words_is_an_error() -> None:
     corpus = counts(["goal bank", "goal bank", *["fund"] * 20], ["goal", "bank", "fund"])  # and fund is too common
     with pytest.raises(DataError, match=r"'money' have no words of their own; give method.seed_words"):
         words_of_labels(corpus, np.array([0, 2, 1]), np.array([0, 0, 1]), ["money", "sport"], 3)
@@ -66,17 +66,17 @@ def test_near_words_are_added_until_two_classes_would_share_one() -> None:
     assert (first.tolist(), second.tolist()) == ([0, 2], [3, 4])
 
 
-def test_more_words_given_than_asked_for_are_all_kept() -> None:
+def test_all_seed_words_are_kept_even_if_there_are_more_than_the_maximum() -> None:
     first, second = nearest_words(two_topics(), [np.arange(4), np.array([10, 11])], EVERYTHING, 2)
     assert (first.tolist(), second.tolist()) == ([0, 1, 2, 3], [10, 11])
 
 
 @pytest.mark.parametrize(("dimensions", "kappa"), [(3, 20.0), (100, 130.0)])
-def test_a_distribution_is_found_again_from_what_it_drew(dimensions: int, kappa: float) -> None:
+def test_a_distribution_is_recovered_from_its_samples(dimensions: int, kappa: float) -> None:
     mean = np.eye(dimensions)[0]
     points = vonmises_fisher(mean, kappa).rvs(5000, random_state=np.random.default_rng(0))
-    found, concentration = fitted(points)
-    assert found @ mean > 0.999
+    actual, concentration = fitted(points)
+    assert actual @ mean > 0.999
     assert concentration == pytest.approx(kappa, rel=0.05)
 
 
@@ -103,12 +103,12 @@ def written(background: float, documents: int = 250, seed: int = 0) -> list[str]
 
 
 def test_without_background_all_words_are_near_the_class() -> None:
-    found = written(0.0)
-    assert len(found) == 250
-    assert set(" ".join(found).split()) <= set(WORDS["money"])
-    assert {len(text.split()) for text in found} == {8}  # as the texts of the corpus
-    assert found == written(0.0)
-    assert found != written(0.0, seed=1)
+    actual = written(0.0)
+    assert len(actual) == 250
+    assert set(" ".join(actual).split()) <= set(WORDS["money"])
+    assert {len(text.split()) for text in actual} == {8}  # as the texts of the corpus
+    assert actual == written(0.0)
+    assert actual != written(0.0, seed=1)
 
 
 def test_background_is_the_share_of_words_drawn_by_their_frequency() -> None:

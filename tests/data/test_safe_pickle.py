@@ -1,4 +1,4 @@
-"""Pickles are read as data; one that would run code is refused before it does."""
+"""Pickles of data are read; one that would run code is refused before it does."""
 
 import os
 import pickle
@@ -30,7 +30,7 @@ def pickled(tmp_path: Path, value: Any, protocol: int = 4) -> Path:
     return path
 
 
-def test_data_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_data_is_read_unchanged(tmp_path: Path) -> None:
     matrix = csr_matrix(random_array((5, 4), density=0.5, rng=np.random.default_rng(0)))
     value = [defaultdict(list, {0: [1, 2], 1: []}), {"a": 1.5}, (None, True, "é"), matrix, np.arange(6).reshape(2, 3)]
     graph, table, row, sparse, array = read_pickle(pickled(tmp_path, value))
@@ -39,7 +39,7 @@ def test_data_comes_back_as_it_was(tmp_path: Path) -> None:
     assert np.array_equal(array, value[4])
 
 
-def test_what_python_2_wrote(tmp_path: Path) -> None:
+def test_pickles_of_python_2(tmp_path: Path) -> None:
     path = tmp_path / "old.pkl"
     path.write_bytes(b"ccollections\ndefaultdict\n(c__builtin__\nlist\ntRS'caf\\xe9'\n(lI2\nas.")
     assert read_pickle(path) == {"café": [2]}
@@ -70,7 +70,7 @@ def test_code_is_refused_and_not_run(tmp_path: Path, protocol: int, nested: bool
         (Path("file"), "pathlib"),
     ],
 )
-def test_what_is_not_on_the_list_is_refused_by_name(tmp_path: Path, value: Any, name: str) -> None:
+def test_other_classes_are_refused_by_name(tmp_path: Path, value: Any, name: str) -> None:
     with pytest.raises(FileError, match=name) as caught:
         read_pickle(pickled(tmp_path, value))
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Sentences come out the same from every source, and every fault is told in one line with its place."""
+"""Sentences are the same from every source, and every error is one line that names the position."""
 
 import gzip
 import json
@@ -212,7 +212,7 @@ def test_spans_of_characters_come_back_from_the_tags(data: st.DataObject, text: 
     ],
 )
 @pytest.mark.parametrize("column", ["spans", "weak_spans"])
-def test_bad_spans_are_told(write: Write, column: str, spans: list[Any], message: str) -> None:
+def test_invalid_spans(write: Write, column: str, spans: list[Any], message: str) -> None:
     assert message in refused(LabelError, write("rows.jsonl", [{"text": "New York", column: spans}]))
 
 
@@ -229,7 +229,7 @@ def test_bad_spans_are_told(write: Write, column: str, spans: list[Any], message
         ({"tokens": ["a"], "labels": [["O"]]}, LabelError, "row 2, token 1: ['O'] is not the name of a tag"),
     ],
 )
-def test_bad_rows_are_told(write: Write, row: dict[str, Any], error: type[DriftError], message: str) -> None:
+def test_invalid_rows(write: Write, row: dict[str, Any], error: type[DriftError], message: str) -> None:
     assert message in refused(error, write("rows.jsonl", [ROWS[0], row]))
 
 
@@ -250,13 +250,13 @@ def test_bad_rows_are_told(write: Write, row: dict[str, Any], error: type[DriftE
         ("-DOCSTART- O\n\n \n", {}, DataError, "rows.conll has no tokens"),
     ],
 )
-def test_bad_columns_are_told(
+def test_invalid_columns(
     write: Write, text: str, options: dict[str, str], error: type[DriftError], message: str
 ) -> None:
     assert message in refused(error, write("rows.conll", text), **options)
 
 
-def test_bad_files_are_told(write: Write, tmp_path: Path) -> None:
+def test_invalid_files(write: Write, tmp_path: Path) -> None:
     (tmp_path / "latin.conll").write_bytes("a O\ncaf\u00e9 O\n".encode("cp1252"))
     assert "latin.conll:2: byte 0xe9 is not utf-8" in refused(DataError, tmp_path / "latin.conll")
     assert read_sentences(tmp_path / "latin.conll", encoding="cp1252").tokens == [["a", "caf\u00e9"]]
@@ -278,7 +278,7 @@ def test_sentences_without_tokens_are_left_out_and_counted(write: Write) -> None
     assert "has no tokens" in refused(DataError, pandas.DataFrame({"tokens": [[]]}))
 
 
-def test_tags_in_a_wrong_place_are_kept_and_told(write: Write) -> None:
+def test_misplaced_tags_are_kept_with_a_note(write: Write) -> None:
     read = read_sentences(write("rows.conll", "a B-X\nb O\nc I-X\n\nd B-X\ne I-Y\n"))
     assert read.labels == [["B-X", "O", "I-X"], ["B-X", "I-Y"]]
     (note,) = read.notes
@@ -286,7 +286,7 @@ def test_tags_in_a_wrong_place_are_kept_and_told(write: Write) -> None:
     assert "2 tags are kept" in note
 
 
-def test_selected_rows_keep_everything_that_is_theirs() -> None:
+def test_selected_sentences_keep_all_their_fields() -> None:
     read = read_sentences(pandas.DataFrame({"text": ["a b", "c", "d"], "spans": [[[0, 1, "X"]], [], None]}))
     chosen = read.select([2, 0])
     assert (chosen.tokens, chosen.labels) == ([["d"], ["a", "b"]], [None, ["B-X", "O"]])
@@ -321,5 +321,5 @@ def test_real_sentences(name: str, train: int, scheme: str, types: set[str] | No
     assert any(read.labels) == labelled
     assert any(read.weak) == weak
     assert not any(faults(tags, scheme) for tags in read.labels if tags)
-    found = {span.type for tags in read.labels if tags for span in spans_of(tags, scheme)}
-    assert len(found) == 8 if types is None else found == types
+    actual = {span.type for tags in read.labels if tags for span in spans_of(tags, scheme)}
+    assert len(actual) == 8 if types is None else actual == types

@@ -1,4 +1,4 @@
-"""Tables come back as they are, whatever holds them; what is wrong with one is said in a line that names the place."""
+"""Tables of every format are read and written unchanged; errors are one line that names the position."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ def put(path: Path, content: str | bytes) -> Path:
 
 
 def read(source: Any, **options: Any) -> dict[str, list[Any]]:
-    """The whole table, after a look that the chunks join without a gap."""
+    """The whole table; checks that the chunks are consecutive."""
     whole: dict[str, list[Any]] = {}
     rows = 0
     for chunk in read_chunks(source, **options):
@@ -67,7 +67,7 @@ def write(path: Path, columns: dict[str, list[Any]], size: int = 3) -> None:
         ("a.ndjson.gz", '{"text": "\\ud83d\\ude00 \\u0000"}\n', {"text": ["😀 \0"]}),
     ],
 )  # fmt: skip
-def test_what_a_file_holds(tmp_path: Path, name: str, content: str | bytes, columns: dict[str, list[Any]]) -> None:
+def test_the_content_of_a_file(tmp_path: Path, name: str, content: str | bytes, columns: dict[str, list[Any]]) -> None:
     path = put(tmp_path / name, content)
     for size in (1, 2, 2048):
         assert read(path, size=size) == columns
@@ -192,7 +192,7 @@ def test_parquet_of_others(tmp_path: Path) -> None:
         ("a.parquet.gz", "", FileError, r"a\.parquet\.gz: the name does not end in"),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_line_that_names_the_place(
+def test_an_error_is_one_line_that_names_the_position(
     tmp_path: Path, name: str, content: str | bytes, kind: type[DriftError], message: str
 ) -> None:
     path = put(tmp_path / name, content)
@@ -293,7 +293,7 @@ def test_ag_news() -> None:
 
 # Writing
 
-# Every character but halves of characters, and in CSV the NUL, which it cannot carry.
+# All characters except unpaired surrogates and, in CSV, NUL, which it cannot hold.
 characters = st.characters(exclude_categories=["Cs"])
 awkward = st.sampled_from(
     ["", " ", "\n", "\r", "\r\n", '"', '""', ",", "\t", "'", "\ufeff", "\u2028", "a\nb", '"a', "#", "="]
@@ -305,7 +305,7 @@ rarely = settings(max_examples=40, suppress_health_check=[HealthCheck.function_s
 
 
 def tables(values: st.SearchStrategy[Any], *kinds: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, list[Any]]]:
-    """Tables of at least a row; each column holds one kind of value."""
+    """Tables with at least one row; each column holds one type of value."""
 
     def filled(rows: int) -> st.SearchStrategy[dict[str, list[Any]]]:
         column_of = [st.lists(kind, min_size=rows, max_size=rows) for kind in (values, *kinds)]
@@ -336,11 +336,11 @@ def test_written_and_read_strings_are_the_same(tmp_path: Path, ending: str, colu
 )
 def test_written_and_read_values_are_the_same(tmp_path: Path, ending: str, columns: dict[str, list[Any]]) -> None:
     path = tmp_path / f"a{ending}"
-    write(path, columns, size=8)  # one batch, for a type that shows in the second batch alone is an error in Parquet
+    write(path, columns, size=8)  # one batch: a type that appears only in the second batch is an error in Parquet
     assert read(path, size=3) == columns
 
 
-def test_what_a_format_has_no_word_for(tmp_path: Path) -> None:
+def test_values_that_a_format_cannot_represent(tmp_path: Path) -> None:
     columns = {"text": ["a", None, "c"], "score": [0.1, math.nan, None]}
     write(tmp_path / "a.csv", columns)
     assert (tmp_path / "a.csv").read_bytes() == b"text,score\na,0.1\n,nan\nc,\n"
@@ -355,7 +355,7 @@ def test_what_a_format_has_no_word_for(tmp_path: Path) -> None:
     assert read(tmp_path / "one.csv") == {"text": ["", "a"]}
 
 
-def test_csv_is_what_others_read(tmp_path: Path) -> None:
+def test_csv_is_read_by_other_programs(tmp_path: Path) -> None:
     rows = [['"', "a\rb"], ["x,y", "\n"], ["", "ä"]]
     write(tmp_path / "a.csv", {"a": [row[0] for row in rows], "b": [row[1] for row in rows]})
     content = (tmp_path / "a.csv").read_bytes().decode()

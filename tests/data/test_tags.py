@@ -1,4 +1,4 @@
-"""Tags and spans say the same in every scheme; seqeval is the oracle."""
+"""Tags and spans are equivalent in every scheme; seqeval is the oracle."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ def tag_lists(scheme: str, *, blanks: bool = False) -> st.SearchStrategy[list[st
 
 @st.composite
 def span_lists(draw: st.DrawFn) -> tuple[list[Span], int]:
-    """Spans side by side, touching ones of one type included, and the number of tokens."""
+    """Disjoint spans, including adjacent ones of the same type, and the number of tokens."""
     spans, place = [], 0
     for gap, size, kind in draw(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(TYPES)))):
         spans.append(Span(place + gap, place + gap + size, kind))
@@ -84,7 +84,7 @@ def test_repaired_tags_are_what_seqeval_reads_leniently(tags: list[str]) -> None
 
 
 @given(tags=tag_lists("IOB2", blanks=True))
-def test_repair_leaves_no_fault_and_nothing_to_repair(tags: list[str | None]) -> None:
+def test_repaired_tags_are_valid_and_stay_unchanged(tags: list[str | None]) -> None:
     mended = repaired(tags)
     assert faults(mended, "IOB2") == {}
     assert repaired(mended) == mended
@@ -118,7 +118,7 @@ def test_io_is_read_with_and_without_its_prefix() -> None:
     assert spans_of(["E-mail", "E-mail"], "IO") == [Span(0, 2, "E-mail")]
 
 
-def test_each_scheme_writes_two_entities_that_touch() -> None:
+def test_adjacent_entities_in_each_scheme() -> None:
     spans = [Span(0, 2, "LOC"), Span(2, 3, "LOC"), Span(4, 7, "PER")]
     written = {scheme: " ".join(tags_of(reversed(spans), 7, scheme)) for scheme in SCHEMES}
     assert written == {
@@ -160,7 +160,7 @@ def test_faults_name_the_tokens(tags: list[str | None], scheme: str, expected: l
     assert list(faults(tags, scheme)) == expected
 
 
-def test_a_tag_of_another_scheme_is_told() -> None:
+def test_a_tag_of_another_scheme_is_reported() -> None:
     assert (
         tag_fault("U-LOC", "IOB2") == "'U-LOC' is not a tag of IOB2; write B-TYPE, I-TYPE or O, or name another scheme"
     )
@@ -171,7 +171,7 @@ def test_a_tag_of_another_scheme_is_told() -> None:
 
 
 @given(spans=span_lists())
-def test_the_guess_reads_what_the_scheme_wrote(spans: tuple[list[Span], int]) -> None:
+def test_the_guessed_scheme_reads_the_same_entities(spans: tuple[list[Span], int]) -> None:
     for scheme in SCHEMES[:-1]:
         tags = tags_of(*spans, scheme)
         assert spans_of(tags, guess_scheme([tags])) == spans[0]
@@ -182,7 +182,7 @@ def test_the_guess_reads_what_the_scheme_wrote(spans: tuple[list[Span], int]) ->
     [
         ("O O", "IOB2"),
         ("B-X O", "IOB2"),
-        ("B-X I-X B-X O I-Y B-Y O", "IOB2"),  # one fault does not make it IOB1
+        ("B-X I-X B-X O I-Y B-Y O", "IOB2"),  # one invalid tag does not make it IOB1
         ("I-X I-X B-X O I-Y", "IOB1"),
         ("S-X O", "BIOES"),
         ("B-X E-X", "BIOES"),

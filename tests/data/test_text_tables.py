@@ -1,4 +1,4 @@
-"""The same rows give the same texts and labels, whatever they come in; what is wrong is told with its place."""
+"""Every source gives the same texts and labels; errors name the position."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ from drift.errors import ConfigError, DataError, DriftError, LabelError
 datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
 pandas = pytest.importorskip("pandas")
 
-ROWS = 2500  # more than one piece of reading
+ROWS = 2500  # more than one chunk
 TABLE: dict[str, list[Any]] = {
     "id": [str(row) for row in range(ROWS)],
     "body": [f"text number {row}, with a comma" if row % 7 else "" for row in range(ROWS)],
@@ -51,15 +51,15 @@ def in_form(form: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl.gz", "parquet", "DataFrame", "Dataset"])
 def test_every_source_gives_the_same_rows_in_order(form: str, tmp_path: Path) -> None:
-    found = read_texts(in_form(form, tmp_path), TextColumns("body", "topic", weak="topic"))
-    assert list(found.texts["text"]) == TABLE["body"]
-    assert found.labels == found.weak == LABELS
-    assert len(found) == ROWS
+    actual = read_texts(in_form(form, tmp_path), TextColumns("body", "topic", weak="topic"))
+    assert list(actual.texts["text"]) == TABLE["body"]
+    assert actual.labels == actual.weak == LABELS
+    assert len(actual) == ROWS
 
 
 def test_without_label_columns_there_are_no_labels(tmp_path: Path) -> None:
-    found = read_texts(in_form("csv", tmp_path), TextColumns("body"))
-    assert found.labels == found.weak == [None] * ROWS
+    actual = read_texts(in_form("csv", tmp_path), TextColumns("body"))
+    assert actual.labels == actual.weak == [None] * ROWS
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_without_label_columns_there_are_no_labels(tmp_path: Path) -> None:
         ({"label": "", "weak": "topic"}, TextColumns("body", None, "topic", ("text: body",))),
     ],
 )
-def test_columns_are_those_named_or_obvious(tmp_path: Path, given: dict[str, str], expected: TextColumns) -> None:
+def test_columns_are_named_or_guessed(tmp_path: Path, given: dict[str, str], expected: TextColumns) -> None:
     assert choose_columns(in_form("csv", tmp_path), **given) == expected
 
 
@@ -86,7 +86,7 @@ def test_columns_are_those_named_or_obvious(tmp_path: Path, given: dict[str, str
         ({"text": "body", "label": "topic", "weak": "topic"}, "each must be a column of its own"),
     ],
 )
-def test_columns_that_cannot_be(tmp_path: Path, given: dict[str, str], message: str) -> None:
+def test_invalid_columns(tmp_path: Path, given: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         choose_columns(in_form("csv", tmp_path), **given)
     assert message in str(error.value)
@@ -98,10 +98,10 @@ def test_columns_that_cannot_be(tmp_path: Path, given: dict[str, str], message: 
         ("", "t.csv is empty"),
         ("text,label\n", "t.csv has no rows"),
         ("text,label\na,x\nb,y,z\n", "t.csv:3: 3 fields"),
-        ("text,label\na,x\nb,y\nc,x|y\n" * 1 + "a,x\nb,y\nc,x|y\n" * 3, "several labels a row, such as 'x|y'"),
+        ("text,label\na,x\nb,y\nc,x|y\n" * 1 + "a,x\nb,y\nc,x|y\n" * 3, "several labels per row, such as 'x|y'"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_told_on_one_line(tmp_path: Path, content: str, message: str) -> None:
+def test_a_table_that_cannot_be_read_is_a_one_line_error(tmp_path: Path, content: str, message: str) -> None:
     path = written(tmp_path, content)
     with pytest.raises(DriftError) as error:
         read_texts(path, choose_columns(path, text="text", label="label"))
@@ -112,7 +112,7 @@ def test_a_table_that_cannot_be_read_is_told_on_one_line(tmp_path: Path, content
 
 def test_lists_are_several_labels(tmp_path: Path) -> None:
     table = datasets.Dataset.from_dict({"text": ["a", "b"], "label": [["x"], ["y", "z"]]})
-    with pytest.raises(LabelError, match="several labels a row"):
+    with pytest.raises(LabelError, match="several labels per row"):
         read_texts(table, TextColumns("text", "label"))
 
 
@@ -145,8 +145,8 @@ def test_labels_are_strings_and_blanks_none(value: Any, label: str | None) -> No
     assert label_of(value) == label
 
 
-def test_whole_numbers_with_blanks_between_keep_their_names() -> None:
-    frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": [1, None, 2]})  # floats, as pandas has it
+def test_integers_with_missing_values_keep_their_names() -> None:
+    frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": [1, None, 2]})  # pandas stores these as floats
     assert read_texts(frame, TextColumns("text", "label")).labels == ["1", None, "2"]
 
 

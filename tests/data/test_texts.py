@@ -1,4 +1,4 @@
-"""Texts on disk: what went in comes out, the same texts are the same file, and bad rows are named."""
+"""Texts on disk: stored unchanged, one file per content, and invalid rows are named."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[t
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
-def test_any_texts_come_out_as_they_went_in(texts: list[str], tmp_path: Path) -> None:
+def test_texts_are_stored_unchanged(texts: list[str], tmp_path: Path) -> None:
     assert store_texts(texts, folder=tmp_path)["text"][:] == texts
 
 
@@ -46,8 +46,8 @@ def test_the_same_texts_are_one_file_written_once(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_texts_are_taken_a_chunk_at_a_time(tmp_path: Path) -> None:
-    """When the first text of a chunk is asked for, the chunk before is in the file already."""
+def test_texts_are_read_one_chunk_at_a_time(tmp_path: Path) -> None:
+    """When the first text of a chunk is read, the previous chunk is already in the file."""
     on_disk = []
 
     def texts() -> Iterator[str]:
@@ -65,7 +65,7 @@ def test_texts_are_taken_a_chunk_at_a_time(tmp_path: Path) -> None:
     ("bad", "named"),
     [(None, "row 1001 .*None is not a text"), (7, "row 1001 .*7 is not"), ("a\ud83d", "row 1001 .*d83d")],
 )
-def test_a_row_that_is_no_text_is_named_and_nothing_is_left(bad: object, named: str, tmp_path: Path) -> None:
+def test_a_row_that_is_no_text_is_named_and_no_file_is_left(bad: object, named: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=named):
         store_texts([*["a"] * 1001, bad], folder=tmp_path)  # type: ignore[list-item]
     assert list(tmp_path.iterdir()) == []

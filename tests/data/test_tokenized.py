@@ -1,4 +1,4 @@
-"""Token ids on disk: those of the tokenizer itself, made once, whole or not there."""
+"""Token ids on disk: equal to those of the tokenizer, computed once, written atomically."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ TEXTS = ["one", "", "a much longer text, of many words and more", "two words", "
 
 
 class Letters:
-    """A token a letter between 1 and 2, as BERT has [CLS] and [SEP]; counts the texts it has seen."""
+    """One token per letter, between 1 and 2 like [CLS] and [SEP] of BERT; counts the texts it was called with."""
 
     pad_token_id: int | None = 9
 
@@ -51,7 +51,7 @@ def bert() -> Any:
 @real
 @pytest.mark.parametrize("rows", [[0], [4, 2, 0], [1, 1], [3, 1, 4, 0, 2]])
 @pytest.mark.parametrize("max_length", [5, 64])
-def test_a_batch_is_what_the_tokenizer_makes_of_those_texts(bert: Any, rows: list[int], max_length: int) -> None:
+def test_a_batch_equals_the_output_of_the_tokenizer(bert: Any, rows: list[int], max_length: int) -> None:
     inputs = tokenize(TEXTS, bert, max_length=max_length).inputs(torch.tensor(rows))
     expected = bert(
         [TEXTS[row] for row in rows], padding=True, truncation=True, max_length=max_length, return_tensors="pt"
@@ -79,7 +79,7 @@ def test_truncated_counts_the_rows_that_lost_tokens(bert: Any) -> None:
 
 
 @pytest.mark.parametrize("max_length", range(2, 8))
-def test_truncated_is_counted_for_a_tokenizer_that_does_not_say_it(max_length: int) -> None:
+def test_truncated_is_counted_for_a_tokenizer_that_does_not_report_it(max_length: int) -> None:
     tokens = tokenize(["", "a", "ab", "abc", "abcd"], Letters(), max_length=max_length)
     assert tokens.truncated == sum(letters + 2 > max_length for letters in range(5))
     assert tokens.lengths.tolist() == [min(letters + 2, max_length) for letters in range(5)]
@@ -113,12 +113,12 @@ def test_padding_can_be_to_a_fixed_length() -> None:
 
 
 @pytest.mark.parametrize("row", [-1, 2])
-def test_a_row_that_is_not_there_is_refused(row: int) -> None:
+def test_a_row_out_of_range_is_refused(row: int) -> None:
     with pytest.raises(IndexError, match=f"{row} of 2"):
         tokenize(["a", "b"], Letters(), max_length=8).inputs([row])
 
 
-def test_a_dataset_gives_what_its_texts_give_whatever_its_order(cache: Path) -> None:
+def test_a_dataset_gives_the_same_as_its_texts(cache: Path) -> None:
     stored = store_texts(str(row) for row in range(CHUNK + 10))
     chosen = stored.select([CHUNK + 3, 5, 7])
     tokenizer = Letters()
@@ -138,7 +138,7 @@ def test_a_second_call_tokenizes_nothing() -> None:
     assert torch.equal(second.inputs(range(5))["input_ids"], first.inputs(range(5))["input_ids"])
 
 
-def test_other_texts_another_tokenizer_or_another_length_are_tokenized_anew(cache: Path) -> None:
+def test_other_texts_tokenizers_and_lengths_are_tokenized_again(cache: Path) -> None:
     tokenize(TEXTS, Letters(), max_length=8)
     tokenize(TEXTS[::-1], Letters(), max_length=8)
     tokenize(TEXTS, Letters("other"), max_length=8)
@@ -147,25 +147,25 @@ def test_other_texts_another_tokenizer_or_another_length_are_tokenized_anew(cach
 
 
 @real
-def test_how_a_tokenizer_was_called_before_does_not_change_its_name(bert: Any, cache: Path) -> None:
+def test_earlier_calls_of_a_tokenizer_do_not_change_its_key(bert: Any, cache: Path) -> None:
     tokenize(TEXTS, bert, max_length=8)
     bert(TEXTS, padding="max_length", truncation=True, max_length=99)
     tokenize(TEXTS, bert, max_length=8)
     assert len(list(cache.iterdir())) == 1
 
 
-def test_progress_ticks_once_a_chunk_and_not_at_all_from_the_cache() -> None:
-    shown: list[tuple[str, int]] = []
+def test_progress_ticks_once_per_chunk_and_not_from_the_cache() -> None:
+    titles: list[tuple[str, int]] = []
     ticks: list[None] = []
 
     @contextmanager
     def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
-        shown.append((title, total))
+        titles.append((title, total))
         yield lambda: ticks.append(None)
 
     for _ in range(2):
         tokenize(["a"] * (2 * CHUNK + 1), Letters(), max_length=8, progress=progress)
-    assert shown == [("Tokenizing", 3)]
+    assert titles == [("Tokenizing", 3)]
     assert len(ticks) == 3
 
 
@@ -183,7 +183,8 @@ tokenize(["some text"] * 4 * CHUNK, Dies(), max_length=16)
 """
 
 
-def test_what_a_killed_process_leaves_is_not_taken_for_whole(cache: Path) -> None:
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_the_partial_file_of_a_killed_process_is_not_used(cache: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED], cwd=Path(__file__).parents[2])
     assert killed.returncode == -signal.SIGKILL
     (half,) = cache.iterdir()
@@ -191,7 +192,7 @@ def test_what_a_killed_process_leaves_is_not_taken_for_whole(cache: Path) -> Non
     assert len(tokenize(["some text"] * 4 * CHUNK, Letters(), max_length=16)) == 4 * CHUNK
 
 
-def test_a_fault_leaves_nothing(cache: Path) -> None:
+def test_an_error_leaves_no_file(cache: Path) -> None:
     class Fails(Letters):
         def __call__(self, texts: list[str], /, *, truncation: bool, max_length: int) -> dict[str, list[list[int]]]:
             if self.seen > CHUNK:
@@ -203,11 +204,11 @@ def test_a_fault_leaves_nothing(cache: Path) -> None:
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", [list, lambda texts: datasets.Dataset.from_dict({"text": texts})])
-def test_a_missing_text_is_named_before_anything_is_tokenized(kind: Callable[[list[Any]], Any]) -> None:
+@pytest.mark.parametrize("as_source", [list, lambda texts: datasets.Dataset.from_dict({"text": texts})])
+def test_a_missing_text_is_named_before_anything_is_tokenized(as_source: Callable[[list[Any]], Any]) -> None:
     tokenizer = Letters()
     with pytest.raises(DataError, match=r"row 1001 .*None is not a text"):
-        tokenize(kind([*["a"] * 1001, None, "b"]), tokenizer, max_length=8)
+        tokenize(as_source([*["a"] * 1001, None, "b"]), tokenizer, max_length=8)
     assert tokenizer.seen == 0
 
 

@@ -1,4 +1,4 @@
-"""Windows of sub-words: nothing is cut off, nothing is answered for twice."""
+"""Windows of sub-words: every word is predicted exactly once."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drift.data.batches import ranges
 from drift.data.windows import Windows, make_windows
 from drift.errors import ConfigError
 
@@ -31,7 +30,7 @@ def tokenizer(request: pytest.FixtureRequest) -> object:
     st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=80), min_size=1, max_size=4),
     st.sampled_from([8, 17, 40, 128]),
 )
-def test_every_word_is_answered_for_once_and_in_order(
+def test_every_word_is_predicted_once_and_in_order(
     tokenizer: object, sentences: list[list[str]], max_length: int
 ) -> None:
     windows = make_windows(sentences, tokenizer, max_length=max_length)
@@ -45,13 +44,13 @@ def test_every_word_is_answered_for_once_and_in_order(
     assert len(set(inputs["words"].tolist())) == len(inputs["words"]) == windows.counts.sum()
 
 
-def test_a_word_is_read_as_in_running_text(tokenizer: object) -> None:
+def test_a_word_is_tokenized_as_in_running_text(tokenizer: object) -> None:
     sentence = ["John", "Smith", "lives", "in", "London", "near", "the", "Thames"]
     inputs = make_windows([sentence], tokenizer, max_length=64).inputs(torch.tensor([0]))
     assert inputs["input_ids"][0].tolist() == tokenizer(" ".join(sentence))["input_ids"]  # type: ignore[operator]
 
 
-def test_first_sub_words_answer(tokenizer: object) -> None:
+def test_words_are_predicted_at_their_first_sub_words(tokenizer: object) -> None:
     sentence = ["antidisestablishmentarianism", "in", "Llanfairpwllgwyngyll", "today"]
     inputs = make_windows([sentence], tokenizer, max_length=64).inputs(torch.tensor([0]))
     whole = tokenizer(" ".join(sentence))  # type: ignore[operator]
@@ -59,27 +58,21 @@ def test_first_sub_words_answer(tokenizer: object) -> None:
     assert inputs["words"].tolist() == firsts
 
 
-def test_windows_of_a_long_sentence_read_on_both_sides(tokenizer: object) -> None:
+def test_windows_of_a_long_sentence_have_context_on_both_sides(tokenizer: object) -> None:
     windows = make_windows([["a"] * 100], tokenizer, max_length=22)
     special = 2
     first, middle = windows.inputs(torch.tensor([0])), windows.inputs(torch.tensor([2]))
-    assert first["words"][0] == 1  # nothing stands before the first word but the special one
+    assert first["words"][0] == 1  # only the special token comes before the first word
     assert middle["words"].min() > 1
     assert middle["words"].max() < windows.lengths[2] - special
-    assert len(windows) == 10  # room for 20, of which 5 on either side are only read
+    assert len(windows) == 10  # room for 20, of which 5 on either side are context
 
 
-def test_only_known_words_are_asked_for(tokenizer: object) -> None:
+def test_only_known_words_are_included(tokenizer: object) -> None:
     windows = make_windows([["a", "b", "c"], ["d", "e"]], tokenizer, max_length=16)
     known = np.array([True, False, True, False, True])
     both, all_words = (windows.inputs(torch.tensor([1, 0]), known=mask)["words"] for mask in (known, None))
     assert all_words[[1, 2, 4]].tolist() == both.tolist()  # e, a, c
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=8))
-def test_ranges(pairs: list[tuple[int, int]]) -> None:
-    starts, counts = (np.array([pair[side] for pair in pairs], dtype=np.int64) for side in (0, 1))
-    assert ranges(starts, counts).tolist() == [start + k for start, count in pairs for k in range(count)]
 
 
 def test_no_room(tokenizer: object) -> None:

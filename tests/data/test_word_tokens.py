@@ -1,4 +1,4 @@
-"""Words to ids: what is a word, which are kept, and that a vocabulary written and read is the same."""
+"""The word tokenizer: words, vocabulary, ids, and saving."""
 
 import json
 
@@ -26,7 +26,7 @@ def test_frequent_words_come_first_and_rare_ones_are_unknown() -> None:
     assert everything == ("the", "cat", ",", ".", "a", "bird", "dog", "sat")  # equal counts: in the order of the words
 
 
-def test_length_is_cut_only_when_asked_for() -> None:
+def test_texts_are_cut_only_with_truncation() -> None:
     tokenizer = WordTokenizer.from_texts(TEXTS)
     assert tokenizer(["the cat the"], truncation=True, max_length=2)["input_ids"] == [[2, 3]]
     assert tokenizer(["the cat the"], max_length=2)["input_ids"] == [[2, 3, 2]]
@@ -43,7 +43,7 @@ def test_every_text_has_a_token_and_no_token_is_padding(texts: list[str]) -> Non
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=())), unique=True))
-def test_written_and_read_it_is_the_same(words: list[str]) -> None:
+def test_a_saved_vocabulary_is_read_unchanged(words: list[str]) -> None:
     tokenizer = WordTokenizer(words)
     again = WordTokenizer.from_json(tokenizer.to_json())
     assert (again.words, again.ids, again.key) == (tokenizer.words, tokenizer.ids, tokenizer.key)
@@ -65,7 +65,7 @@ def test_the_key_is_of_the_content_and_its_order() -> None:
         json.dumps({"format": "drift-words/1", "words": ["a", 1]}),
     ],
 )
-def test_what_is_no_vocabulary_is_refused(text: str) -> None:
+def test_json_that_is_no_vocabulary_is_refused(text: str) -> None:
     with pytest.raises(FileError, match="not a vocabulary written as drift-words/1"):
         WordTokenizer.from_json(text)
 

@@ -1,4 +1,4 @@
-"""One set of vectors in every form there is, files that are broken, and the vectors of a vocabulary."""
+"""Word vectors in every file format, damaged files, and the vectors of a vocabulary."""
 
 import gzip
 import itertools
@@ -59,38 +59,38 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("wanted", [None, {"the", "größe", "absent"}])
 def test_every_form_gives_the_same_vectors(form: str, wanted: set[str] | None, tmp_path: Path) -> None:
-    found = read_vectors(FORMS[form](tmp_path), wanted)
+    actual = read_vectors(FORMS[form](tmp_path), wanted)
     expected = {word: row for word, row in VECTORS.items() if wanted is None or word in wanted}
-    assert found.matrix.shape == (len(expected), 3)  # nothing that was not wanted
-    assert found.matrix.dtype == np.float32
-    assert found.words.keys() == expected.keys()
+    assert actual.matrix.shape == (len(expected), 3)  # only the wanted words
+    assert actual.matrix.dtype == np.float32
+    assert actual.words.keys() == expected.keys()
     for word, row in expected.items():
-        np.testing.assert_allclose(found.matrix[found.words[word]], row, rtol=1e-6)
+        np.testing.assert_allclose(actual.matrix[actual.words[word]], row, rtol=1e-6)
 
 
-def test_words_that_share_a_row_share_it_afterwards(tmp_path: Path) -> None:
+def test_words_that_share_a_row_still_share_it_after_reading(tmp_path: Path) -> None:
     path = save_matrix(tmp_path, np.arange(15, dtype=np.float16).reshape(5, 3), b"a\t3\nb\t1\nc\t3\nd\t0\n")
-    found = read_vectors(path, {"a", "b", "c"})
-    assert found.matrix.tolist() == [[3, 4, 5], [9, 10, 11]]
-    assert found.words == {"a": 1, "b": 0, "c": 1}
+    actual = read_vectors(path, {"a", "b", "c"})
+    assert actual.matrix.tolist() == [[3, 4, 5], [9, 10, 11]]
+    assert actual.words == {"a": 1, "b": 0, "c": 1}
 
 
-def test_of_a_word_that_comes_twice_the_first_counts(tmp_path: Path) -> None:
-    found = read_vectors(save("v.txt", b"a 1 2\nb 3 4\na 5 6\n")(tmp_path))
-    assert found.words == {"a": 0, "b": 1}
-    assert found.matrix.tolist() == [[1, 2], [3, 4]]
+def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
+    actual = read_vectors(save("v.txt", b"a 1 2\nb 3 4\na 5 6\n")(tmp_path))
+    assert actual.words == {"a": 0, "b": 1}
+    assert actual.matrix.tolist() == [[1, 2], [3, 4]]
 
 
-def test_words_with_spaces_are_words_where_there_is_no_header(tmp_path: Path) -> None:
+def test_words_may_contain_spaces_if_there_is_no_header(tmp_path: Path) -> None:
     assert read_vectors(save("v.txt", b"a 1 2\n. . . 3 4\n")(tmp_path)).words == {"a": 0, ". . .": 1}
 
 
-def test_bytes_that_are_no_text_harm_only_their_own_word(tmp_path: Path) -> None:
-    found = read_vectors(save("v.txt", b"a 1 2\n\xff\xfe 3 4\n")(tmp_path), {"a", "\udcff"})
-    assert found.words == {"a": 0}
+def test_undecodable_bytes_affect_only_their_word(tmp_path: Path) -> None:
+    actual = read_vectors(save("v.txt", b"a 1 2\n\xff\xfe 3 4\n")(tmp_path), {"a", "\udcff"})
+    assert actual.words == {"a": 0}
 
 
-NOTHING_WANTED = "has none of the words that are wanted"
+NOTHING_WANTED = "has none of the wanted words"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ NOTHING_WANTED = "has none of the words that are wanted"
         ("v.npy", b"not numpy", "v.npy: not a .npy file"),
     ],
 )
-def test_a_broken_file_is_told_by_name_and_line(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+def test_an_error_in_a_file_names_file_and_line(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_vectors(save(name, content)(tmp_path))
     assert message in str(caught.value)
@@ -131,7 +131,7 @@ def test_a_broken_file_is_told_by_name_and_line(name: str, content: bytes, messa
         (np.zeros((2, 3)), b"", NOTHING_WANTED),
     ],
 )
-def test_a_broken_matrix_is_told(matrix: np.ndarray, words: bytes, message: str, tmp_path: Path) -> None:
+def test_an_invalid_matrix_is_an_error(matrix: np.ndarray, words: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_vectors(save_matrix(tmp_path, matrix, words))
     assert message in str(caught.value)
@@ -143,7 +143,7 @@ def test_a_broken_matrix_is_told(matrix: np.ndarray, words: bytes, message: str,
     [lambda data: data[:-9], lambda data: b"1" + data, lambda data: data[:30] + b"\xff" * 9],
     ids=["cut", "no gzip at all", "overwritten"],
 )
-def test_a_damaged_gzip_is_told(name: str, damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_a_damaged_gzip_is_an_error(name: str, damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
     content = b"4 3\n" + lines(VECTORS) if name == "v.vec.gz" else binary(VECTORS, b"")
     (tmp_path / name).write_bytes(damage(gzip.compress(content)))
     with pytest.raises(DataError, match=f"{name}.*; get the file again"):
@@ -151,12 +151,12 @@ def test_a_damaged_gzip_is_told(name: str, damage: Callable[[bytes], bytes], tmp
 
 
 @pytest.mark.parametrize("name", ["v.vec", "v.vec.gz", "v.bin", "v.npy"])
-def test_a_missing_file_is_told(name: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(FileError, match=f"{name}: No such file or directory"):
         read_vectors(tmp_path / name)
 
 
-def test_a_matrix_without_its_words_is_told(tmp_path: Path) -> None:
+def test_a_matrix_without_its_words_is_an_error(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.zeros((1, 2)))
     with pytest.raises(FileError, match=r"v\.words\.tsv\.gz: No such file"):
         read_vectors(tmp_path / "v.npy")
@@ -167,28 +167,28 @@ def known_vectors() -> WordVectors:
     return WordVectors({f"w{n}": n for n in range(50)}, generator.normal(0, 0.2, (50, 40)).astype(np.float32))
 
 
-def test_a_vocabulary_has_the_vectors_there_are_and_random_ones_alike() -> None:
+def test_words_without_a_vector_get_random_vectors_of_the_same_spread() -> None:
     vectors = known_vectors()
     words = ["w7", *(f"new{n}" for n in range(50)), "w3"]
-    found = vectors_for(words, vectors, seed=0)
-    assert found.matrix.shape == (54, 40)
-    assert found.matrix.dtype == np.float32
-    assert np.flatnonzero(found.known).tolist() == [2, 53]
-    np.testing.assert_array_equal(found.matrix[[2, 53]], vectors.matrix[[7, 3]])
-    assert not found.matrix[PADDING].any()
-    assert found.matrix[UNKNOWN].any()
-    assert found.matrix[~found.known][1:].std() == pytest.approx(0.2, rel=0.2)
+    actual = vectors_for(words, vectors, seed=0)
+    assert actual.matrix.shape == (54, 40)
+    assert actual.matrix.dtype == np.float32
+    assert np.flatnonzero(actual.known).tolist() == [2, 53]
+    np.testing.assert_array_equal(actual.matrix[[2, 53]], vectors.matrix[[7, 3]])
+    assert not actual.matrix[PADDING].any()
+    assert actual.matrix[UNKNOWN].any()
+    assert actual.matrix[~actual.known][1:].std() == pytest.approx(0.2, rel=0.2)
 
 
-def test_random_vectors_are_of_the_seed() -> None:
+def test_random_vectors_depend_on_the_seed() -> None:
     first, same, other = (vectors_for(["w7", "new"], known_vectors(), seed=seed).matrix for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, same)
     assert (first[3] != other[3]).all()
 
 
 def test_coverage_counts_tokens() -> None:
-    found = vectors_for(["w1", "new", "w2"], known_vectors(), seed=0)  # ids 2, 3, 4
-    assert found.coverage([[2, 2, 4], [3, UNKNOWN], [2, 3, 3]]) == 4 / 8
+    actual = vectors_for(["w1", "new", "w2"], known_vectors(), seed=0)  # ids 2, 3, 4
+    assert actual.coverage([[2, 2, 4], [3, UNKNOWN], [2, 3, 3]]) == 4 / 8
 
 
 def test_a_vocabulary_without_any_vector_is_refused() -> None:
@@ -205,11 +205,11 @@ def test_most_words_of_real_news_have_a_real_vector() -> None:
         texts = [json.loads(line)["text"] for line in itertools.islice(file, 2000)]
     tokenizer = WordTokenizer.from_texts(texts, min_count=1)
     vectors = read_vectors(DATA / "vectors" / "spacy-md-300d.npy", set(tokenizer.words))
-    found = vectors_for(tokenizer.words, vectors, seed=0)
-    assert found.coverage(tokenizer(texts)["input_ids"]) > 0.98
+    actual = vectors_for(tokenizer.words, vectors, seed=0)
+    assert actual.coverage(tokenizer(texts)["input_ids"]) > 0.98
 
     def likeness(one: str, other: str) -> float:
-        a, b = (found.matrix[tokenizer.ids[word]] for word in (one, other))
+        a, b = (actual.matrix[tokenizer.ids[word]] for word in (one, other))
         return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
-    assert likeness("software", "computer") > likeness("software", "coach") + 0.1  # the rows are those of the words
+    assert likeness("software", "computer") > likeness("software", "coach") + 0.1  # rows belong to the right words

@@ -1,4 +1,4 @@
-"""A batch cut into micro-batches, as a run's feed cuts it."""
+"""Splits a batch into micro-batches, as the feed of a run does."""
 
 from torch import Tensor
 
@@ -7,7 +7,7 @@ from drift.data.examples import Batch
 
 
 def cut(batch: Batch, *firsts: int) -> list[Batch]:
-    """Pieces that begin at row 0 and at these, of vectors; the last one has what is left."""
+    """Return micro-batches that start at row 0 and at each of `firsts`; inputs are vectors."""
     bounds = zip((0, *firsts), (*firsts, None), strict=True)
     totals = Totals(*(0 if x is None else len(x) for x in (batch.labeled and batch.labeled[1], batch.unlabeled)))
     return [_piece(batch, slice(*bound), totals, 1 + len(firsts)) for bound in bounds]

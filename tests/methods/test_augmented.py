@@ -1,4 +1,4 @@
-"""Other forms of texts by each of the ways, as a method gets them."""
+"""Augmented texts from each source, as a method receives them."""
 
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,9 @@ def test_words_are_replaced_anew_for_each_view() -> None:
 
 def test_views_are_encoded_row_by_row() -> None:
     how = AugmentationSettings(views=2)
-    found = augmented(how, texts())
-    assert found.labeled is None
-    for view, examples in zip(views_of(how, texts()), found.views, strict=True):
+    materials = augmented(how, texts())
+    assert materials.labeled is None
+    for view, examples in zip(views_of(how, texts()), materials.views, strict=True):
         assert examples.inputs(torch.arange(10)).flatten().tolist() == [len(text) for text in view]
 
 

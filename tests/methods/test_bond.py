@@ -1,4 +1,4 @@
-"""BOND: labels and losses against numpy, when the teacher changes, and what a student begins with."""
+"""BOND: labels and losses against numpy, the schedule of the teacher, and reinitialised students."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from drift.core.teacher import copy_of
 from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.bond import Bond, BondSettings, SureStrategy
+from drift.methods.method import Context
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.training.packing import pack, unpack
@@ -31,7 +32,7 @@ def students(count: int) -> list[torch.nn.Module]:
 
 def new_method(**settings: Any) -> Bond:
     (student,) = students(1)
-    return Bond(student, BondSettings(**settings), teacher=copy_of(student), single_process=True)
+    return Bond(student, BondSettings(**settings), Context(copy_of(student), single_process=True))
 
 
 def step(method: Bond, optimizer: torch.optim.Optimizer) -> None:
@@ -46,7 +47,7 @@ def weights(module: torch.nn.Module) -> Tensor:
 
 
 def reference(teacher: Tensor, student: Tensor, threshold: float) -> float:
-    """The loss from logits, in numpy."""
+    """Return the loss from logits, in numpy."""
     p, q = (np.exp(z.detach().double().numpy()) for z in (teacher, student))
     p, q = p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True)
     y = p**2 / p.sum(0)
@@ -74,23 +75,23 @@ def test_thresholds_of_that_test_select_all_most_some_and_one() -> None:
     assert kept[0] == 30 > kept[1] > kept[2] > kept[3] == 1
 
 
-def test_a_spared_class_is_not_divided_by_how_common_it_is() -> None:
+def test_an_unbalanced_class_is_not_divided_by_how_common_it_is() -> None:
     log_p = torch.log_softmax(3 * torch.randn(40, 3, generator=DRAW, dtype=torch.float64), -1)
     p = log_p.exp().numpy()
     f = p.sum(0) / p[:, 1:].sum(0).mean()
     f[0] = 1
     y = p**2 / f
-    found = SureStrategy(0.5, unbalanced_class=0).respond(log_p).log_y.exp()
-    assert np.allclose(found.numpy(), y / y.sum(1, keepdims=True))
+    labels = SureStrategy(0.5, unbalanced_class=0).respond(log_p).log_y.exp()
+    assert np.allclose(labels.numpy(), y / y.sum(1, keepdims=True))
 
 
 def test_stacked_trials_are_games_of_their_own() -> None:
     alone = [
-        Bond(student, BondSettings(threshold=0.5), teacher=copy_of(student), single_process=True)
+        Bond(student, BondSettings(threshold=0.5), Context(copy_of(student), single_process=True))
         for student in students(3)
     ]
     several = Stacked(students(3))
-    method = Bond(several, BondSettings(threshold=0.5), teacher=copy_of(several), stacked=True, single_process=True)
+    method = Bond(several, BondSettings(threshold=0.5), Context(copy_of(several), stacked=True, single_process=True))
     together = method.loss(Batch((X.expand(3, -1, -1), Y.expand(3, -1)), U.expand(3, -1, -1)))
     assert torch.allclose(together, sum(one.loss(Batch((X, Y), U)) for one in alone))
 
@@ -119,9 +120,9 @@ def test_a_student_that_starts_over_does_so_from_before_the_start_and_only_when_
     method.start()
     optimizer = torch.optim.SGD(method.student.parameters(), lr=0.1)
     step(method, optimizer)
-    assert float((weights(method.student) - untrained).abs().max()) < 0.5  # a step from there, not from the start
+    assert float((weights(method.student) - untrained).abs().max()) < 0.5  # one step from untrained
     step(method, optimizer)
-    assert torch.equal(weights(method.student), weights(method.teacher))  # trained, as dev sees it
+    assert torch.equal(weights(method.student), weights(method.teacher))  # trained, as in dev evaluations
     assert not torch.equal(weights(method.student), untrained)
     method.loss(Batch(unlabeled=U))
     assert torch.equal(weights(method.student), untrained)
@@ -131,14 +132,14 @@ def test_a_saved_student_remembers_where_it_began() -> None:
     method = new_method(reinitialize=True, teacher_every=1)
     saved = unpack(*pack(method.state_dict()))
     again = Bond(
-        mlp(4, 3, hidden=(8,)), BondSettings(reinitialize=True, teacher_every=1), teacher=mlp(4, 3, hidden=(8,))
+        mlp(4, 3, hidden=(8,)), BondSettings(reinitialize=True, teacher_every=1), Context(mlp(4, 3, hidden=(8,)))
     )
     again.load_state_dict(saved)
     again.loss(Batch(unlabeled=U))
     assert torch.equal(weights(again.student), weights(method.student))
 
 
-def test_bad_settings_are_told_on_one_line() -> None:
+def test_bad_settings_are_reported_on_one_line() -> None:
     with pytest.raises(ConfigError, match=r"^settings: teacher_every=0: .*; threshold=1.0: "):
         BondSettings.read({"teacher_every": 0, "threshold": 1.0})
 

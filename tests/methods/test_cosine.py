@@ -1,4 +1,4 @@
-"""COSINE: its terms against numpy, the limits that hold exactly, a teacher that waits, and whole runs."""
+"""COSINE: its terms against numpy, limits that hold exactly, the schedule of the teacher, and whole runs."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from drift.core import Game
 from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.cosine import Cosine, CosineSettings, contrastive_loss
+from drift.methods.method import Context
 from drift.models.hidden import last_layer
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
@@ -52,7 +53,9 @@ def new_head(seed: int = 0) -> nn.Sequential:
 
 def new_method(student: nn.Module | None = None, **settings: Any) -> Cosine:
     student = student or new_student()
-    method = Cosine(student, CosineSettings(**settings), single_process=True, stacked=isinstance(student, Stacked))
+    method = Cosine(
+        student, CosineSettings(**settings), Context(stacked=isinstance(student, Stacked), single_process=True)
+    )
     method.start()
     return method
 
@@ -76,7 +79,7 @@ def taken(method: Cosine, steps: int) -> None:
 
 
 def by_hand(log_p: np.ndarray, log_q: np.ndarray, vectors: np.ndarray, settings: CosineSettings) -> list[float]:
-    """L_c, R_1 and R_2, row by row."""
+    """Return L_c, R_1 and R_2, computed row by row."""
     p, q = np.exp(log_p), np.exp(log_q)
     y = p**2 / (p**2).sum(0)
     y /= y.sum(1, keepdims=True)
@@ -86,8 +89,8 @@ def by_hand(log_p: np.ndarray, log_q: np.ndarray, vectors: np.ndarray, settings:
     self_trained = np.mean([omega[row] * (y[row] * np.log(y[row] / q[row])).sum() for row in rows])
     uniform = np.mean([(np.log(1 / CLASSES / q[row]) / CLASSES).sum() for row in rows])
     pairs = []
-    for place, row in enumerate(rows):
-        other = rows[(place + len(rows) // 3) % len(rows)]
+    for position, row in enumerate(rows):
+        other = rows[(position + len(rows) // 3) % len(rows)]
         squared = np.mean((vectors[row] - vectors[other]) ** 2)
         alike = y[row].argmax() == y[other].argmax()
         pairs.append(squared if alike else max(0.0, settings.margin - np.sqrt(squared)) ** 2)
@@ -125,12 +128,12 @@ def test_the_contrastive_term_over_fixed_vectors_reaches_the_head() -> None:
 
 def test_like_rows_are_drawn_together_and_others_apart_up_to_the_margin() -> None:
     both = torch.ones(2, dtype=torch.bool)
-    found = [
+    losses = [
         contrastive_loss(torch.tensor([[0.0], [apart]]), torch.tensor([0, label]), both, 1.0).item()
         for label in (0, 1)
         for apart in (0.5, 2.0)
     ]
-    assert found == pytest.approx([0.25, 4.0, 0.25, 0.0])
+    assert losses == pytest.approx([0.25, 4.0, 0.25, 0.0])
 
 
 def test_rows_on_one_spot_in_two_classes_have_a_finite_gradient() -> None:
@@ -157,10 +160,10 @@ def test_without_threshold_and_regularizers_it_is_self_training() -> None:
 
 def test_a_weight_of_zero_is_supervised_learning() -> None:
     method = new_method(unlabeled_weight=0.0)
-    found = gradient(method, BATCH)
+    actual = gradient(method, BATCH)
     method.student.zero_grad()
     method.initial_loss(BATCH).backward()
-    assert torch.allclose(found, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
+    assert torch.allclose(actual, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
 
 
 def test_where_no_row_is_confident_the_most_confident_one_is() -> None:
@@ -210,11 +213,11 @@ def test_accumulated_pieces_are_the_whole_batch(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [({"threshold": 1.5}, "threshold=1.5"), ({"teacher_every": 0}, "teacher_every"), ({"xi": 0.2}, "there is no 'xi'")],
 )
-def test_bad_settings_are_told_on_one_line(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as error:
+def test_bad_settings_are_reported_on_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
         CosineSettings.read(settings, "method")
     assert "\n" not in str(error.value)
 

@@ -1,4 +1,4 @@
-"""GraphVAT and GraphMix on a small graph: their terms against what is computed the long way, with dense features."""
+"""GraphVAT and GraphMix on a small graph: their terms against direct computations with dense features."""
 
 import math
 from typing import Any
@@ -10,10 +10,11 @@ from torch import Tensor
 
 from drift.data.examples import Batch
 from drift.errors import ConfigError
-from drift.methods.graph_branch import from_first_layer, neighbours_mean
+from drift.methods.gcn_layers import from_first_layer, neighbours_mean
 from drift.methods.graphmix import GraphMix, GraphMixSettings
 from drift.methods.graphvat import GraphVAT, GraphVATSettings, _cross_entropy
-from drift.methods.schedules import ramp
+from drift.methods.mean_teacher import ramp
+from drift.methods.method import Context
 from drift.models.gcn import GCN
 from drift.models.grand import Grand
 
@@ -30,15 +31,15 @@ def network(seeds: tuple[int, ...] = (0, 1), dropout: float = 0.0) -> GCN:
 
 
 def graphvat(student: GCN, **settings: Any) -> GraphVAT:
-    return GraphVAT(student, GraphVATSettings(**settings), stacked=True, single_process=True)
+    return GraphVAT(student, GraphVATSettings(**settings), Context(stacked=True, single_process=True))
 
 
 def graphmix(student: GCN, **settings: Any) -> GraphMix:
-    return GraphMix(student, GraphMixSettings(**settings), stacked=True, single_process=True)
+    return GraphMix(student, GraphMixSettings(**settings), Context(stacked=True, single_process=True))
 
 
 def logits_of(student: GCN, trial: int, x: Tensor) -> Tensor:
-    """The network written out, for features that are all there."""
+    """The network written out, for dense features."""
     a = student.adjacency.rows.to_dense()
     hidden = torch.relu(a @ x @ student.first_weight[trial] + student.first_bias[trial])
     return a @ hidden @ student.second_weight[trial] + student.second_bias[trial]
@@ -50,12 +51,12 @@ def test_the_worst_change_is_the_gradient_of_all_features() -> None:
     target = torch.softmax(torch.randn(2, NODES, CLASSES, generator=torch.Generator().manual_seed(0)), -1)
     sums = student.features @ student.first_weight
     metric = student.first_weight.mT @ student.first_weight
-    found = method._worst(sums, target, torch.zeros_like(sums), metric)
+    perturbation = method._worst(sums, target, torch.zeros_like(sums), metric)
     for trial in range(2):
         x = X.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(_cross_entropy(target[trial], logits_of(student, trial, x)), x)
         worst = 0.3 * gradient / gradient.norm(dim=1, keepdim=True)
-        torch.testing.assert_close(found[trial], worst @ student.first_weight[trial], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(perturbation[trial], worst @ student.first_weight[trial], atol=1e-5, rtol=1e-4)
 
 
 def test_a_constant_change_of_the_features_has_the_gradient_of_the_weights_that_autograd_finds() -> None:
@@ -84,9 +85,9 @@ def test_a_larger_change_is_a_larger_divergence() -> None:
         student = network()
         return float(graphvat(student, graph_weight=0, radius=radius).adversarial().detach())
 
-    found = [term(radius) for radius in (1e-3, 0.1, 1.0)]
-    assert found == sorted(found)
-    assert found[0] < found[2]
+    terms = [term(radius) for radius in (1e-3, 0.1, 1.0)]
+    assert terms == sorted(terms)
+    assert terms[0] < terms[2]
 
 
 @pytest.mark.parametrize("part", ["virtual_weight", "graph_weight"])
@@ -116,7 +117,7 @@ def test_mixtures_against_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     for at_hidden in (False, True):
         drawn = (torch.tensor([at_hidden]), torch.tensor([share]), order)
         monkeypatch.setattr("drift.methods.graphmix._draws", lambda *_, drawn=drawn: drawn)
-        found = method.mixed_loss(student.features @ student.first_weight, rows, labels)
+        loss = method.mixed_loss(student.features @ student.first_weight, rows, labels)
         x, w, b = X[rows[0]], student.first_weight[0], student.first_bias[0]
         if at_hidden:
             hidden = torch.relu(x @ w + b)
@@ -125,18 +126,18 @@ def test_mixtures_against_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
             hidden = torch.relu((share * x + (1 - share) * x[order[0]]) @ w + b)
         log_q = torch.log_softmax(hidden @ student.second_weight[0] + student.second_bias[0], -1)
         target = share * labels[0] + (1 - share) * labels[0][order[0]]
-        torch.testing.assert_close(found, -(target * log_q).sum(-1).mean())
+        torch.testing.assert_close(loss, -(target * log_q).sum(-1).mean())
 
 
 def test_a_trial_mixes_the_same_alone_as_among_others() -> None:
-    """The loss of two trials is the sum of theirs alone."""
+    """The loss of two stacked trials is the sum of their single losses."""
     batch = Batch(LABELED, REST)
     both = graphmix(network((3, 4), dropout=0.5)).loss(batch)
     alone = [
         graphmix(network((seed,), dropout=0.5)).loss(
-            Batch(tuple(part[place : place + 1] for part in LABELED), REST[place : place + 1])
+            Batch(tuple(part[trial : trial + 1] for part in LABELED), REST[trial : trial + 1])
         )
-        for place, seed in enumerate((3, 4))
+        for trial, seed in enumerate((3, 4))
     ]
     torch.testing.assert_close(both, torch.stack(alone).sum())
 
@@ -161,7 +162,7 @@ def test_the_weight_of_unlabelled_mixtures_rises() -> None:
 @pytest.mark.parametrize("kind", [GraphVAT, GraphMix])
 def test_other_models_are_refused(kind: Any) -> None:
     with pytest.raises(ConfigError, match="--model gcn"):
-        kind(Grand(X, EDGES, CLASSES, seeds=[0]), kind.settings_type(), stacked=True)
+        kind(Grand(X, EDGES, CLASSES, seeds=[0]), kind.settings_type(), Context(stacked=True))
 
 
 def test_from_the_first_layer_on_it_is_the_network() -> None:

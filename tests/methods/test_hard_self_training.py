@@ -11,6 +11,7 @@ from drift.core.teacher import copy_of
 from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.hard_self_training import HardSelfTraining, HardSelfTrainingSettings
+from drift.methods.method import Context
 from drift.models.mlp import mlp
 from tests.runs.small import small_encoder, small_fit, small_table
 
@@ -23,14 +24,14 @@ def new_method(**settings: float) -> HardSelfTraining:
         torch.manual_seed(0)
         student = mlp(4, 3, hidden=(8,))
     return HardSelfTraining(
-        student, HardSelfTrainingSettings(**settings), teacher=copy_of(student), single_process=True
+        student, HardSelfTrainingSettings(**settings), Context(copy_of(student), single_process=True)
     )
 
 
 def test_the_loss_is_cross_entropy_with_the_teachers_first_choice() -> None:
     method = new_method(unlabeled_weight=0.7)
     with torch.no_grad():
-        for parameter in method.teacher.parameters():  # another opinion than the student's
+        for parameter in method.teacher.parameters():  # so that it disagrees with the student
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=DRAW))
     guessed = method.teacher(U).argmax(1)
     expected = cross_entropy(method.student(X), Y) + 0.7 * cross_entropy(method.student(U), guessed)
@@ -47,7 +48,7 @@ def test_a_teacher_that_keeps_nothing_is_the_student() -> None:
     assert all(map(torch.equal, method.teacher.parameters(), method.student.parameters()))
 
 
-def test_bad_settings_are_told_on_one_line() -> None:
+def test_bad_settings_are_reported_on_one_line() -> None:
     with pytest.raises(ConfigError, match=r"^settings: alpha=2.0: .*; there is no 'tau'"):
         HardSelfTrainingSettings.read({"alpha": 2.0, "tau": 0.5})
 

@@ -1,4 +1,4 @@
-"""Mean teacher: the terms, the schedules and the noise, each against a formula of its own."""
+"""Mean teacher: the terms, the schedules and the noise, each against an independent formula."""
 
 import math
 from pathlib import Path
@@ -14,6 +14,7 @@ from drift.core.teacher import copy_of
 from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.mean_teacher import MeanTeacher, MeanTeacherSettings
+from drift.methods.method import Context
 from drift.models.gcn import GCN
 from drift.models.grand import Grand
 from drift.models.mlp import mlp
@@ -27,11 +28,11 @@ def new_method(dropout: float = 0.0, **settings: Any) -> MeanTeacher:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         student = mlp(4, 3, hidden=(8,), dropout=dropout)
-    return MeanTeacher(student, MeanTeacherSettings(**settings), teacher=copy_of(student), single_process=True)
+    return MeanTeacher(student, MeanTeacherSettings(**settings), Context(copy_of(student), single_process=True))
 
 
 def moved(method: MeanTeacher) -> MeanTeacher:
-    """A student apart from its teacher."""
+    """Return a method whose student differs from its teacher."""
     with torch.no_grad():
         for parameter in method.student.parameters():
             parameter.add_(0.5 * torch.randn(parameter.shape, generator=DRAW))
@@ -60,20 +61,20 @@ def test_both_players_have_noise_of_their_own() -> None:
     assert method.loss(Batch(unlabeled=U)).item() > 0
     quiet = new_method()
     quiet.start()
-    assert quiet.loss(Batch(unlabeled=U)).item() == 0.0  # one network, no noise: nothing to agree on
+    assert quiet.loss(Batch(unlabeled=U)).item() == 0.0  # student and teacher are equal, and there is no noise
 
 
 @pytest.mark.parametrize("kind", [GCN, Grand])
 def test_both_players_have_noise_of_their_own_on_a_graph(kind: type[nn.Module]) -> None:
     nodes = torch.arange(12)
     student = kind(torch.rand(12, 5), torch.stack([nodes, nodes.roll(1)]), 3, seeds=[0, 1])
-    method = MeanTeacher(student, MeanTeacherSettings(ramp_steps=0), stacked=True, single_process=True)
+    method = MeanTeacher(student, MeanTeacherSettings(ramp_steps=0), Context(stacked=True, single_process=True))
     method.start()
     for _ in range(3):
         loss = method.loss(Batch(unlabeled=nodes))
         assert loss.item() > 0
         method.backward(loss)
-        method.follow()  # takes over how often the student has drawn
+        method.follow()  # copies the student's count of draws
 
 
 def test_a_weight_of_zero_is_supervised_learning() -> None:
@@ -95,7 +96,7 @@ def test_weight_and_average_follow_their_schedules() -> None:
     assert alphas == [0.5] * 4 + [0.75] * 2
 
 
-def test_bad_settings_are_told_on_one_line() -> None:
+def test_bad_settings_are_reported_on_one_line() -> None:
     with pytest.raises(ConfigError, match=r"^settings: ramp_steps=-1: .*; late_alpha=1.5: "):
         MeanTeacherSettings.read({"ramp_steps": -1, "late_alpha": 1.5})
 

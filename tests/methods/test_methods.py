@@ -1,4 +1,4 @@
-"""What every method owes the loop, found by iteration; and how self-training and DRIFT differ."""
+"""The contract of every method in the table; and how self-training and DRIFT differ."""
 
 import copy
 import inspect
@@ -15,13 +15,15 @@ from drift.core import Game
 from drift.core.forward import Inputs
 from drift.core.teacher import copy_of
 from drift.data.examples import Batch
+from drift.errors import ConfigError
 from drift.methods import METHODS
-from drift.methods.method import Method
+from drift.methods.method import GRAPH, INDEPENDENT_ROWS, TEXTS, Context, Method
 from drift.methods.self_training import SelfTrainingSettings
 from drift.models.gcn import GCN
 from drift.models.mlp import mlp
 from drift.settings import Settings
-from drift.training.loop import Callback, Phase
+from drift.training.callbacks import Callback, TrainingState
+from drift.training.loop import Phase
 from drift.training.packing import pack, unpack
 from tests.methods.pieces import cut
 
@@ -56,7 +58,7 @@ BY_NAME = pytest.mark.parametrize("name", METHODS)
 
 
 class Everything:
-    """All unlabelled vectors, as a run offers them to a method."""
+    """All unlabelled vectors, as a run passes them to a method."""
 
     rows, counts = torch.arange(len(ALL)), None
 
@@ -66,7 +68,7 @@ class Everything:
 
 
 def on_graph(name: str) -> bool:
-    return METHODS[name].tasks == ("nodes",)
+    return GRAPH in METHODS[name].needs
 
 
 def batches_of(name: str) -> list[Batch]:
@@ -84,11 +86,11 @@ def new_student(name: str, dropout: float = 0.0) -> nn.Module:
 def new_method(name: str, dropout: float = 0.0, **settings: Any) -> Method:
     kind, student = METHODS[name], new_student(name, dropout)
     teacher = copy_of(student) if kind.has_teacher else None
-    return kind(student, kind.settings_type(**settings), teacher=teacher, stacked=on_graph(name), single_process=True)
+    return kind(student, kind.settings_type(**settings), Context(teacher, stacked=on_graph(name), single_process=True))
 
 
 def begin(method: Method, probe: Inputs = None) -> None:
-    """What a run does when the start is found."""
+    """Do what a run does after the first phase."""
     method.start(probe)
     if method.refresh_every is not None:
         torch.manual_seed(0)
@@ -115,11 +117,11 @@ def after_a_game(name: str, **settings: Any) -> Tensor:
     return weights(method.student)
 
 
-# What every method owes.
+# The contract.
 
 
 @BY_NAME
-def test_a_method_says_what_it_is(name: str) -> None:
+def test_a_method_describes_itself(name: str) -> None:
     kind = METHODS[name]
     assert kind.name == name
     assert name == name.lower()
@@ -128,6 +130,23 @@ def test_a_method_says_what_it_is(name: str) -> None:
     assert issubclass(kind.settings_type, Settings)
     assert all(field.description for field in kind.settings_type.model_fields.values())
     assert (new_method(name).teacher is not None) == kind.has_teacher
+
+
+@BY_NAME
+def test_all_methods_have_one_constructor(name: str) -> None:
+    student, settings, context = inspect.signature(METHODS[name]).parameters.values()
+    assert (student.name, settings.name, context.name) == ("student", "settings", "context")
+    assert context.default == Context()
+    assert METHODS[name].needs <= {TEXTS, GRAPH, INDEPENDENT_ROWS}
+
+
+@BY_NAME
+def test_old_names_of_settings_are_accepted(name: str) -> None:
+    settings_type = METHODS[name].settings_type
+    assert set(settings_type.renamed.values()) <= set(settings_type.model_fields)
+    if "unbalanced_class" in settings_type.model_fields:
+        with pytest.warns(FutureWarning, match="spared is now unbalanced_class"):
+            assert settings_type.read({"spared": 0}) == settings_type(unbalanced_class=0)
 
 
 @BY_NAME
@@ -187,7 +206,7 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
     played(whole, optimizer, first)
     generator = torch.random.get_rng_state()
     saved = unpack(*pack((dict(whole.student.state_dict()), optimizer.state_dict(), whole.state_dict())))
-    saved = copy.deepcopy(saved)  # pack refers to the living tensors
+    saved = copy.deepcopy(saved)  # pack refers to the live tensors
     played(whole, optimizer, second)
 
     again = new_method(name)
@@ -213,20 +232,17 @@ def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, initial: 
         if not initial:
             begin(method)
         optimizer = torch.optim.SGD(method.student.parameters(), lr=0.0)
-        watch, batches = Kept(method), iter([cut(OF_VECTORS[0], *firsts)])
-        Phase(method, batches, optimizer, initial=initial, exact=True).run([1], watch)
-        gradients.append(watch.gradient)
+        callback, batches = KeepGradient(), iter([cut(OF_VECTORS[0], *firsts)])
+        Phase(method, batches, optimizer, initial=initial, exact=True).run([1], [callback])
+        gradients.append(callback.gradient)
     assert torch.allclose(*gradients, atol=1e-6)
 
 
-class Kept(Callback):
-    """The student's gradient of the last step."""
+class KeepGradient(Callback):
+    """Keeps the student's gradient of the last step."""
 
-    def __init__(self, method: Method) -> None:
-        self.method = method
-
-    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
-        self.gradient = torch.cat([p.grad.flatten() for p in self.method.student.parameters()])
+    def on_backward_end(self, state: TrainingState) -> None:
+        self.gradient = torch.cat([p.grad.flatten() for p in state.method.student.parameters()])
 
 
 @BY_NAME
@@ -235,8 +251,8 @@ def test_diagnostics_can_be_written_down_and_change_nothing(name: str) -> None:
     begin(method, batches[1].unlabeled)
     method.backward(method.loss(batches[0]))
     before = copy.deepcopy([p.grad for p in method.student.parameters()])
-    found = method.diagnostics()
-    packed, tensors = pack(found)
+    diagnostics = method.diagnostics()
+    packed, tensors = pack(diagnostics)
     assert packed is not None
     assert not tensors
     assert all(torch.equal(p.grad, kept) for p, kept in zip(method.student.parameters(), before, strict=True))
@@ -259,14 +275,33 @@ def test_predictions_are_the_students(name: str) -> None:
 def test_the_settings_are_the_games_with_its_defaults() -> None:
     game = inspect.signature(Game).parameters
     for name, field in SelfTrainingSettings.model_fields.items():
-        if name != "own_loss":  # of the model, not of the game
+        if name != "own_loss":  # a setting of the model, not of the game
             assert field.default == game[name].default, name
+
+
+@pytest.mark.parametrize("prior", [[0.2, 0.8], (1, 1, 2), {"money": 0.2, "sport": 0.8}, None])
+def test_a_prior_is_a_list_or_a_mapping(prior: Any) -> None:
+    expected = tuple(prior) if isinstance(prior, list) else prior
+    assert SelfTrainingSettings.read({"prior": prior}).prior == expected
+
+
+@pytest.mark.parametrize("prior", ["even", 0.5, [0.2, "much"], [math.nan, 1], {"money": None}])
+def test_any_other_prior_is_refused(prior: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^settings: .*a prior is one number per class: a list in class") as error:
+        SelfTrainingSettings.read({"prior": prior})
+    assert ";" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["drift", "self-training"])
+def test_a_prior_by_class_name_must_be_resolved_before_training(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^prior names classes \(money, sport\).* one share per class, in class"):
+        new_method(name, prior={"money": 0.2, "sport": 0.8})
 
 
 @pytest.mark.parametrize(
     "settings",
     [{"alpha": 1.0}, {"differentiate_labels": False, "differentiate_weights": False}],
-    ids=["a teacher that never moves", "an answer not anticipated"],
+    ids=["a teacher that never moves", "a response that is not anticipated"],
 )
 def test_without_interaction_drift_is_self_training(settings: dict[str, Any]) -> None:
     assert torch.equal(after_a_game("drift", **settings), after_a_game("self-training", **settings))
@@ -281,7 +316,7 @@ def test_a_weight_of_zero_is_supervised_learning() -> None:
     assert torch.allclose(after_a_game("drift", unlabeled_weight=0.0), expected, atol=1e-6)
 
 
-def test_the_game_starts_from_the_student_that_was_found() -> None:
+def test_the_game_starts_from_the_trained_student() -> None:
     method = new_method("drift")
     played(method, optimizer_of(method), OF_VECTORS, initial=True)
     assert not torch.equal(weights(method.student), weights(method.teacher))

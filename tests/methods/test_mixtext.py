@@ -1,4 +1,4 @@
-"""MixText: its loss against numpy, the limits that hold exactly, its coupling to DRIFT's teacher, and whole runs."""
+"""MixText: its loss against numpy, limits that hold exactly, its coupling to DRIFT's teacher, and whole runs."""
 
 import copy
 from typing import Any
@@ -11,6 +11,7 @@ from torch.func import functional_call
 
 from drift.data.examples import Batch
 from drift.errors import ConfigError
+from drift.methods.method import Context
 from drift.methods.mixtext import MixText, MixTextSettings
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
@@ -30,7 +31,7 @@ def drawn(*shape: int) -> Tensor:
 X_L, X_U, VIEWS = drawn(LABELED), drawn(UNLABELED), (drawn(UNLABELED), drawn(UNLABELED))
 Y = torch.randint(0, CLASSES, (LABELED,), generator=GENERATOR)
 BATCH, ALONE = Batch((X_L, Y), X_U, views=VIEWS), Batch(unlabeled=X_U, views=VIEWS)
-HARDLY = 1e-3  # Beta(a, a) of this a is 0 or 1, to all digits
+HARDLY = 1e-3  # Beta(a, a) with this a is 0 or 1, to all digits
 
 
 def new_student(seed: int = 0) -> nn.Sequential:
@@ -42,19 +43,21 @@ def new_student(seed: int = 0) -> nn.Sequential:
 def new_method(student: nn.Module | None = None, **settings: Any) -> MixText:
     student = student or new_student()
     settings = {"views": 2, "ramp_steps": 1, **settings}
-    method = MixText(student, MixTextSettings(**settings), single_process=True, stacked=isinstance(student, Stacked))
+    method = MixText(
+        student, MixTextSettings(**settings), Context(stacked=isinstance(student, Stacked), single_process=True)
+    )
     method.start()
     return method
 
 
 def loss(method: MixText, batch: Batch) -> Tensor:
-    """With the draws of one seed."""
+    """Return the loss with the draws of one seed."""
     torch.manual_seed(5)
     return method.loss(batch)
 
 
 def draws(method: MixText, rows: int) -> tuple[float, np.ndarray]:
-    """The share and the order that `loss` has used."""
+    """Return the share and the order that `loss` used."""
     torch.manual_seed(5)
     share, _, order = method._draw(rows)
     return share, order.numpy()
@@ -73,7 +76,7 @@ def probabilities(student: nn.Module, x: Any) -> np.ndarray:
 
 
 def mixture(student: nn.Sequential, x: Any, share: float, order: np.ndarray) -> np.ndarray:
-    """Predictions of rows mixed where the last layer reads them."""
+    """Return predictions for rows mixed at the input of the last layer."""
     hidden = student[:-1](torch.as_tensor(x)).detach()
     return probabilities(student[-1], share * hidden + (1 - share) * hidden[order])
 
@@ -128,11 +131,11 @@ def test_labelled_rows_alone_are_mixed_with_one_another() -> None:
 def test_the_weight_of_unlabelled_rows_rises() -> None:
     method = new_method(ramp_steps=4)
     whole = loss(new_method(), ALONE).item()
-    found = []
+    ratios = []
     for step in range(6):
         method.game.steps = step
-        found.append(loss(method, ALONE).item() / whole)
-    assert found == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
+        ratios.append(loss(method, ALONE).item() / whole)
+    assert ratios == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
 
 
 def test_shares_are_at_least_a_half_and_layers_all_come() -> None:
@@ -160,13 +163,13 @@ def test_layers_are_scaled_to_the_depth(depth: int, expected: list[int]) -> None
 def test_without_mixing_temperature_and_views_unlabelled_rows_ask_for_nothing() -> None:
     method = new_method(beta=HARDLY, tau=1.0)
     batch = Batch((X_L, Y), X_U)
-    found = gradient(method, batch)
+    actual = gradient(method, batch)
     method.student.zero_grad()
     method.initial_loss(batch).backward()
-    assert torch.allclose(found, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
+    assert torch.allclose(actual, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
 
 
-def test_the_guess_is_taken_as_given_from_the_student_as_it_is_now() -> None:
+def test_the_guess_is_a_constant_from_the_current_student() -> None:
     method = new_method(beta=HARDLY)
     optimizer = torch.optim.SGD(method.student.parameters(), lr=0.5)
     for _ in range(3):
@@ -216,7 +219,7 @@ def test_a_coupled_gradient_is_that_through_the_moving_average(alpha: float) -> 
         guess = mean ** (1 / 0.6) / (mean ** (1 / 0.6)).sum(-1, keepdim=True)
         y = torch.cat([torch.eye(CLASSES, dtype=torch.float64)[Y], guess, guess, guess])
         y = share * y + (1 - share) * y[order]
-        logits = functional_call(student, theta, (x,))  # the last layer is linear: as good as what it reads
+        logits = functional_call(student, theta, (x,))  # equals mixing the input of the last, linear layer
         log_q = torch.log_softmax(share * logits + (1 - share) * logits[order], -1)
         supervised = -(y * log_q).sum(-1)[:LABELED].mean()
         guessed = y[LABELED:]
@@ -229,9 +232,9 @@ def test_a_coupled_gradient_is_that_through_the_moving_average(alpha: float) -> 
             method.teacher.parameters(), previous.parameters(), student.parameters(), strict=True
         ):
             teacher.copy_(alpha * before + (1 - alpha) * now)
-    found = gradient(method, BATCH)
-    assert torch.allclose(found, expected, rtol=1e-9, atol=1e-12)
-    assert not torch.allclose(found, gradient(new_method(copy.deepcopy(student), **settings), BATCH))
+    actual = gradient(method, BATCH)
+    assert torch.allclose(actual, expected, rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(actual, gradient(new_method(copy.deepcopy(student), **settings), BATCH))
 
 
 def test_a_teacher_that_never_moves_adds_nothing() -> None:
@@ -254,23 +257,23 @@ def _short() -> Batch:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"layers": [0]}, "layers.0=0"),
         ({"layers": []}, "layers"),
         ({"beta": 0}, "beta=0"),
-        ({"weights": [1.0]}, "give 2, the text's own and one a view"),
+        ({"weights": [1.0]}, "give 2 weights, one for the text and one per view"),
         ({"weights": [0, 0]}, "not all 0"),
         ({"view": 2}, "did you mean 'views'"),
     ],
 )
-def test_bad_settings_are_told_on_one_line(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said) as error:
+def test_bad_settings_are_reported_on_one_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
         MixTextSettings.read(settings, "method")
     assert "\n" not in str(error.value)
 
 
-def test_mixing_over_micro_batches_is_refused_where_exactness_is_asked_for() -> None:
+def test_mixing_over_micro_batches_is_refused_with_exact_accumulation() -> None:
     with pytest.raises(ConfigError, match="exact_accumulation=false"):
         new_method().accumulate([BATCH, BATCH])
 
@@ -291,8 +294,8 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def fit(encoder: str, *, model: dict[str, Any], labels: str = "label", seeds: int = 1, **settings: Any) -> Any:
     table = pandas.DataFrame(small_table(40, labeled=12 if labels == "label" else None))
     name = model.get("name", encoder)
-    given = {"method": {"name": "mixtext", **settings}, "model": {**model, "name": name}}
-    return small_fit(table, name, text="body", **{labels: "topic"}, seeds=seeds, settings=given)
+    options = {"method": {"name": "mixtext", **settings}, "model": {**model, "name": name}}
+    return small_fit(table, name, text="body", **{labels: "topic"}, seeds=seeds, settings=options)
 
 
 MODELS = {"frozen": {"frozen": True}, "finetuned": {"frozen": False}, "textcnn": {"name": "textcnn", "maps": 5}}

@@ -1,4 +1,4 @@
-"""The labels of dev alone: what they give, and that nothing is chosen by them."""
+"""Train-on-dev: trains on the labels of dev only, and uses no labels for model selection."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""UDA: its loss against numpy, the limits that hold exactly, its coupling to DRIFT's teacher, and whole runs."""
+"""UDA: its loss against numpy, limits that hold exactly, its coupling to DRIFT's teacher, and whole runs."""
 
 import copy
 import math
@@ -12,6 +12,7 @@ from torch.func import functional_call
 
 from drift.data.examples import Batch
 from drift.errors import ConfigError, DriftError
+from drift.methods.method import Context
 from drift.methods.uda import SCHEDULES, UDA, UDASettings
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
@@ -44,7 +45,9 @@ def new_student(seed: int = 0) -> nn.Module:
 
 def new_method(student: nn.Module | None = None, **settings: Any) -> UDA:
     method = UDA(
-        student or new_student(), UDASettings(**settings), single_process=True, stacked=isinstance(student, Stacked)
+        student or new_student(),
+        UDASettings(**settings),
+        Context(stacked=isinstance(student, Stacked), single_process=True),
     )
     method.start()
     return method
@@ -113,15 +116,15 @@ def test_both_terms_add_up() -> None:
 
 def test_a_weight_of_zero_is_supervised_learning() -> None:
     method = new_method(unlabeled_weight=0.0)
-    found = gradient(method, BATCH)
+    actual = gradient(method, BATCH)
     method.student.zero_grad()
     method.initial_loss(BATCH).backward()
-    assert torch.allclose(found, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
+    assert torch.allclose(actual, torch.cat([p.grad.flatten() for p in method.student.parameters()]))
 
 
 def test_the_same_text_at_temperature_one_asks_for_nothing() -> None:
-    found = gradient(new_method(tau=1.0), Batch(unlabeled=X_U, views=(X_U,)))
-    assert found.abs().max() < 1e-12
+    actual = gradient(new_method(tau=1.0), Batch(unlabeled=X_U, views=(X_U,)))
+    assert actual.abs().max() < 1e-12
 
 
 def test_no_row_above_the_threshold_asks_for_nothing() -> None:
@@ -132,13 +135,13 @@ def test_a_confident_row_alone_has_a_gradient() -> None:
     assert gradient(new_method(threshold=0.5), Batch(unlabeled=X_U, views=VIEWS)).abs().max() > 0
 
 
-def test_the_answer_on_the_text_itself_is_taken_as_given() -> None:
+def test_the_prediction_on_the_text_itself_is_a_constant() -> None:
     student = new_student()
     y = torch.from_numpy(probabilities(student, X_U, 0.85))
     loss = sum((y * (y.log() - torch.log_softmax(student(view), -1))).sum(-1).mean() / 2 for view in VIEWS)
     expected = torch.autograd.grad(loss, list(student.parameters()))
-    found = gradient(new_method(copy.deepcopy(student)), Batch(unlabeled=X_U, views=VIEWS))
-    assert torch.allclose(found, torch.cat([g.flatten() for g in expected]))
+    actual = gradient(new_method(copy.deepcopy(student)), Batch(unlabeled=X_U, views=VIEWS))
+    assert torch.allclose(actual, torch.cat([g.flatten() for g in expected]))
 
 
 def test_it_is_taken_from_the_student_as_it_is_now() -> None:
@@ -199,9 +202,9 @@ def test_a_coupled_gradient_is_that_through_the_moving_average(alpha: float) -> 
             method.teacher.parameters(), previous.parameters(), student.parameters(), strict=True
         ):
             teacher.copy_(alpha * before + (1 - alpha) * now)
-    found = gradient(method, BATCH)
-    assert torch.allclose(found, torch.cat([g.flatten() for g in expected]), rtol=1e-9, atol=1e-12)
-    assert not torch.allclose(found, gradient(new_method(copy.deepcopy(student), tau=tau, threshold=0.5), BATCH))
+    actual = gradient(method, BATCH)
+    assert torch.allclose(actual, torch.cat([g.flatten() for g in expected]), rtol=1e-9, atol=1e-12)
+    assert not torch.allclose(actual, gradient(new_method(copy.deepcopy(student), tau=tau, threshold=0.5), BATCH))
 
 
 def test_a_teacher_that_never_moves_adds_nothing() -> None:
@@ -219,7 +222,7 @@ def test_accumulated_micro_batches_with_views_are_the_whole_batch() -> None:
             assert torch.allclose(one.grad, other.grad)
 
 
-def test_annealing_over_micro_batches_is_refused_where_exactness_is_asked_for() -> None:
+def test_annealing_over_micro_batches_is_refused_with_exact_accumulation() -> None:
     with pytest.raises(ConfigError, match="exact_accumulation=false"):
         new_method(annealing="log").accumulate([BATCH, BATCH])
 
@@ -263,12 +266,12 @@ def test_a_column_of_the_table_is_what_it_learns_from(encoder: str) -> None:
     table = small_table(40, labeled=12)
     table |= {"said": small_table(40, seed=1)["body"], "blanks": [table["body"][0], *[""] * 39]}
     said, blanks, itself = (fit(table, encoder, column=column) for column in ("said", "blanks", "body"))
-    assert same_weights(blanks, itself)  # where a cell is blank, the text stands for itself
+    assert same_weights(blanks, itself)  # where a cell is blank, the text itself is the view
     assert not same_weights(said, itself)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"column": "sade"}, "did you mean 'said'"),
         ({"column": "empty"}, "column 'empty' is blank in every row"),
@@ -279,10 +282,10 @@ def test_a_column_of_the_table_is_what_it_learns_from(encoder: str) -> None:
         ({"translation": ["nowhere/here", "nowhere/there"], "augment": "tfidf"}, "set augment to translate"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(encoder: str, settings: dict[str, Any], said: str) -> None:
+def test_a_mistake_is_reported_on_one_line(encoder: str, settings: dict[str, Any], message: str) -> None:
     table = small_table(20, labeled=12)
     table |= {"said": table["body"], "empty": [""] * 20}
-    with pytest.raises(DriftError, match=said) as caught:
+    with pytest.raises(DriftError, match=message) as caught:
         fit(table, encoder, **settings)
     assert "\n" not in str(caught.value)
 

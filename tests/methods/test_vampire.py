@@ -1,4 +1,4 @@
-"""VAMPIRE as a method: it asks for its model, and the model serves every other method too."""
+"""VAMPIRE as a method: it selects its model, which other methods can use too."""
 
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def fit(**options: Any) -> Any:
     def table(rows: int, **of_table: Any) -> Any:
-        found = small_table(rows, **of_table)
-        return pandas.DataFrame({**found, "body": [" ".join(text.split()[:3]) for text in found["body"]]})
+        columns = small_table(rows, **of_table)
+        return pandas.DataFrame({**columns, "body": [" ".join(text.split()[:3]) for text in columns["body"]]})
 
     return drift.fit(table(40, labeled=10), dev=table(10, seed=1), quiet=True, settings={"training": STEPS}, **options)
 

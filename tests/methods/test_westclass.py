@@ -1,4 +1,4 @@
-"""WeSTClass: both losses against a reference, targets by row, what it starts from, and runs from end to end."""
+"""WeSTClass: both losses against a reference, targets by row, pseudo-documents, and whole runs."""
 
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from drift.data.examples import Batch, Labeled, Unlabeled, Vectors
 from drift.data.tokenized import silent
 from drift.errors import ConfigError, Interrupted
 from drift.methods.materials import Texts
+from drift.methods.method import Context
 from drift.methods.westclass import WestClass, WestClassSettings, sharpened
 from drift.models.stacked import Stacked
 from drift.training.devices import SingleProcess
@@ -31,7 +32,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def new_method(**settings: Any) -> WestClass:
     torch.manual_seed(0)
-    return WestClass(nn.Linear(4, 3), WestClassSettings(**settings), single_process=True)
+    return WestClass(nn.Linear(4, 3), WestClassSettings(**settings), Context(single_process=True))
 
 
 def probabilities(method: WestClass, x: Tensor) -> np.ndarray:
@@ -46,31 +47,31 @@ def divergence(y: np.ndarray, q: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("background", [0.2, 0.6])
-def test_the_start_is_found_on_smoothed_labels(background: float) -> None:
+def test_the_first_phase_uses_smoothed_labels(background: float) -> None:
     method, y = new_method(background=background), torch.tensor([0, 2, 1, 1])
     smoothed = (1 - background) * np.eye(3)[y] + background / 3
-    found = method.initial_loss(Batch((X[:4], y)))
-    assert found.item() == pytest.approx(divergence(smoothed, probabilities(method, X[:4])), rel=1e-5)
+    loss = method.initial_loss(Batch((X[:4], y)))
+    assert loss.item() == pytest.approx(divergence(smoothed, probabilities(method, X[:4])), rel=1e-5)
 
 
 def test_without_smoothing_the_start_is_cross_entropy() -> None:
     method, y = new_method(background=0.0), torch.tensor([0, 2, 1, 1])
-    found, expected = method.initial_loss(Batch((X[:4], y))), nn.functional.cross_entropy(method.student(X[:4]), y)
-    torch.testing.assert_close(found, expected)
+    loss, expected = method.initial_loss(Batch((X[:4], y))), nn.functional.cross_entropy(method.student(X[:4]), y)
+    torch.testing.assert_close(loss, expected)
 
 
-def test_targets_are_sharpened_over_all_rows_and_found_by_row_number() -> None:
+def test_targets_are_sharpened_over_all_rows_and_looked_up_by_row_number() -> None:
     method, rows = new_method(), torch.tensor([7, 2, 5, 3])  # rows 0, 1, 4, 6 and 8 are labelled, say
     method.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), SingleProcess()))
     p = probabilities(method, X[rows])
     squared = p**2 / p.sum(0)
     targets = squared / squared.sum(1, keepdims=True)
     with torch.no_grad():
-        method.student.weight.mul_(0.5)  # the student has moved, its targets have not
-    found = method.loss(Batch(unlabeled=X[[3, 7]], unlabeled_rows=torch.tensor([3, 7])))
+        method.student.weight.mul_(0.5)  # the student has changed, its targets have not
+    loss = method.loss(Batch(unlabeled=X[[3, 7]], unlabeled_rows=torch.tensor([3, 7])))
     expected = divergence(targets[[3, 0]], probabilities(method, X[[3, 7]]))
-    assert found.item() == pytest.approx(expected, rel=1e-5)
-    found.backward()
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    loss.backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in method.student.parameters())
 
 
@@ -86,15 +87,15 @@ def test_stacked_trials_have_targets_and_losses_of_their_own() -> None:
         heads.append(nn.Sequential(nn.Linear(4, 3)))
     rows = torch.tensor([[8, 1, 4], [0, 5, 3]])
     drawn = torch.tensor([[4, 8], [5, 5]])
-    together = WestClass(Stacked(heads), WestClassSettings(), stacked=True, single_process=True)
+    together = WestClass(Stacked(heads), WestClassSettings(), Context(stacked=True, single_process=True))
     together.refresh(AllUnlabeled(Unlabeled(Vectors(X), rows), SingleProcess()))
-    found = together.loss(Batch(unlabeled=X[drawn], unlabeled_rows=drawn))
+    loss = together.loss(Batch(unlabeled=X[drawn], unlabeled_rows=drawn))
     alone = []
     for head, own, batch in zip(heads, rows, drawn, strict=True):
-        method = WestClass(head, WestClassSettings(), single_process=True)
+        method = WestClass(head, WestClassSettings(), Context(single_process=True))
         method.refresh(AllUnlabeled(Unlabeled(Vectors(X), own), SingleProcess()))
         alone.append(method.loss(Batch(unlabeled=X[batch], unlabeled_rows=batch)))
-    torch.testing.assert_close(found, torch.stack(alone).sum())
+    torch.testing.assert_close(loss, torch.stack(alone).sum())
 
 
 def test_targets_are_part_of_the_state() -> None:
@@ -117,11 +118,11 @@ def test_a_run_stopped_between_two_looks_at_all_rows_goes_on_exactly(tmp_path: P
     assert same_bits(final_state(again), final_state(whole))
 
 
-# What it starts from.
+# Pseudo-documents.
 
 
 def texts_of(rows: Tensor, *, weak: bool, encoded: list[str]) -> Texts:
-    """encoded: gets the texts that were to be encoded."""
+    """encoded: a list to which the encoded texts are added."""
     table = small_table(80)
 
     def encode(texts: Any) -> Vectors:
@@ -143,41 +144,41 @@ def test_trials_share_documents_if_they_share_words_and_only_then() -> None:
     encoded: list[str] = []
     settings = WestClassSettings(**SMALL, seed_words={"money": ["bank"], "sport": ["team"]})
     rows = torch.stack([torch.arange(0, 40), torch.arange(40, 80)])
-    found = WestClass.prepare_texts(settings, texts_of(rows, weak=True, encoded=encoded)).labeled
-    assert found is not None
+    labeled = WestClass.prepare_texts(settings, texts_of(rows, weak=True, encoded=encoded)).labeled
+    assert labeled is not None
     assert len(encoded) == 2 * 6  # classes times documents
-    assert torch.equal(found.rows[0], found.rows[1])
-    assert found.labels.tolist() == [[0] * 6 + [1] * 6] * 2
+    assert torch.equal(labeled.rows[0], labeled.rows[1])
+    assert labeled.labels.tolist() == [[0] * 6 + [1] * 6] * 2
 
     encoded.clear()
-    found = WestClass.prepare_texts(WestClassSettings(**SMALL), texts_of(rows, weak=True, encoded=encoded)).labeled
-    assert found is not None
+    labeled = WestClass.prepare_texts(WestClassSettings(**SMALL), texts_of(rows, weak=True, encoded=encoded)).labeled
+    assert labeled is not None
     assert len(encoded) == 2 * 2 * 6
-    assert not set(found.rows[0].tolist()) & set(found.rows[1].tolist())
+    assert not set(labeled.rows[0].tolist()) & set(labeled.rows[1].tolist())
 
 
 def test_gold_labels_are_learnt_from_too_and_no_trial_sees_anothers() -> None:
     encoded: list[str] = []
     rows = torch.stack([torch.arange(0, 40), torch.arange(40, 80)])
     texts = texts_of(rows, weak=False, encoded=encoded)
-    found = WestClass.prepare_texts(WestClassSettings(**SMALL, copies=2), texts).labeled
-    assert found is not None
+    labeled = WestClass.prepare_texts(WestClassSettings(**SMALL, copies=2), texts).labeled
+    assert labeled is not None
     for trial, own in enumerate(rows.tolist()):
-        real = found.rows[trial, 12:].tolist()
-        assert [encoded[place] for place in real] == [texts.texts[row] for row in own * 2]
-        assert found.labels[trial, 12:].tolist() == [row % 2 for row in own * 2]
+        real = labeled.rows[trial, 12:].tolist()
+        assert [encoded[example] for example in real] == [texts.texts[row] for row in own * 2]
+        assert labeled.labels[trial, 12:].tolist() == [row % 2 for row in own * 2]
 
 
 @pytest.mark.parametrize(
     ("seed_words", "message"),
     [
-        ({"money": ["bank"]}, "is of money; give words of each class: money, sport"),
+        ({"money": ["bank"]}, "has words of money; give words of each class: money, sport"),
         ({"money": ["bank"], "sport": ["curling"]}, "no text has any of curling, for class 'sport'"),
         ({"money": ["bank"], "sport": ["team", "bank"]}, "'bank' stands for two classes"),
         ("names", "no text has any of money, for class 'money'"),
     ],
 )
-def test_words_that_cannot_serve_are_told(seed_words: Any, message: str) -> None:
+def test_unusable_words_are_refused(seed_words: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         WestClass.prepare_texts(
             WestClassSettings(**SMALL, seed_words=seed_words), texts_of(torch.arange(80), weak=True, encoded=[])
@@ -186,14 +187,14 @@ def test_words_that_cannot_serve_are_told(seed_words: Any, message: str) -> None
 
 
 @pytest.mark.parametrize("settings", [{"background": 1.0}, {"documents": 0}, {"seed_words": "guess"}, {"keyword": 3}])
-def test_bad_settings_are_told_on_one_line(settings: dict[str, Any]) -> None:
+def test_bad_settings_are_reported_on_one_line(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         WestClassSettings.read(settings)
     assert "\n" not in str(caught.value)
     assert next(iter(settings)) in str(caught.value)
 
 
-# From end to end.
+# Whole runs.
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +221,8 @@ def test_runs_with_every_kind_of_model(kind: str, encoder: str) -> None:
         dev=short_table(10, seed=1),
     )
     assert run.metrics["steps"] == 8
-    assert run.metrics["label_budget"]["train"] == 40  # it found its words by them
-    assert any(note.startswith("words that stand for the classes") for note in run.notes)
+    assert run.metrics["label_budget"]["train"] == 40  # the words of the classes came from them
+    assert any(note.startswith("words of each class") for note in run.notes)
 
 
 def test_words_of_each_class_are_enough_to_begin_with(encoder: str) -> None:
@@ -231,7 +232,7 @@ def test_words_of_each_class_are_enough_to_begin_with(encoder: str) -> None:
         encoder,
         text="body",
         method="westclass",
-        labels_per_class=2,  # of which there are none to choose from
+        labels_per_class=2,  # although there are no labels
         settings={"method": {**SMALL, "seed_words": words}},
         test=short_table(10, seed=1),
     )

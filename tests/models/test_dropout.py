@@ -1,4 +1,4 @@
-"""Dropout of our own is dropout: the share, the scale, the gradient, the stream, and nothing in evaluation."""
+"""The faster dropout is dropout: rate, scale, gradient, random stream, and the identity in evaluation."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Vectors are those of each text alone, in order; what was computed once is not computed again."""
+"""Each vector equals that of its text alone, in order; cached vectors are not computed again."""
 
 import os
 import shutil
@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from drift.errors import ConfigError, DataError, FileError
 from drift.models import embedding
-from drift.models.embedding import _tokenized, embed, like_batches
+from drift.models.embedding import _tokenized, embed
 from drift.models.encoders import load_encoder
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -33,7 +31,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def forwards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many texts each forward had, as they happen."""
+    """The number of texts of each forward pass, in order."""
     seen: list[int] = []
     compute = embedding.text_vectors
 
@@ -47,11 +45,11 @@ def forwards(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 def test_each_vector_is_that_of_its_text_alone(pool: str) -> None:
-    found = embed(TEXTS, NAME, pool=pool, max_length=32, batch_tokens=100)
+    vectors = embed(TEXTS, NAME, pool=pool, max_length=32, batch_tokens=100)
     encoder, tokenizer = load_encoder(NAME)
-    assert found.dtype == np.float32
-    assert isinstance(found, np.memmap)
-    for text, vector in zip(TEXTS, found, strict=True):
+    assert vectors.dtype == np.float32
+    assert isinstance(vectors, np.memmap)
+    for text, vector in zip(TEXTS, vectors, strict=True):
         with torch.no_grad():
             inputs = tokenizer(text, truncation=True, max_length=32, return_tensors="pt")
             hidden = encoder(**inputs).last_hidden_state[0]
@@ -128,12 +126,12 @@ def test_an_interrupted_embedding_goes_on_where_it_was(forwards: list[int], monk
         embed(TEXTS, NAME, progress=stops_in_the_third_piece)
     assert torch.get_num_threads() == threads
     forwards.clear()
-    found = np.array(embed(TEXTS, NAME))
+    fewer = np.array(embed(TEXTS, NAME))
     assert sum(forwards) == len(TEXTS) - 4
     forwards.clear()
     more = embed([*TEXTS, "one more"], NAME)
-    assert sum(forwards) == 2  # the last piece alone
-    np.testing.assert_allclose(more[: len(TEXTS)], found, atol=1e-5)
+    assert sum(forwards) == 2  # only the last piece
+    np.testing.assert_allclose(more[: len(TEXTS)], fewer, atol=1e-5)
 
 
 def test_a_file_cut_short_is_made_again(cache: Path, forwards: list[int]) -> None:
@@ -144,7 +142,7 @@ def test_a_file_cut_short_is_made_again(cache: Path, forwards: list[int]) -> Non
     assert sum(forwards) == 2 * len(TEXTS)
 
 
-def test_progress_ticks_once_a_text_kept_ones_included(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_ticks_once_per_text_including_cached_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "TEXTS_PER_FILE", 2)
     embed(TEXTS[:4], NAME)
     ticks: list[int] = []
@@ -168,20 +166,12 @@ def test_long_texts_have_the_tokens_they_have_when_read_to_the_end(text: str) ->
     assert _tokenized(tokenizer, ["first", text], 16)[1] == expected
 
 
-@given(st.lists(st.integers(1, 50)), st.integers(1, 200))
-def test_batches_hold_every_row_once_and_keep_to_the_budget(lengths: list[int], batch_tokens: int) -> None:
-    batches = like_batches(lengths, batch_tokens)
-    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
-    for rows in batches:
-        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= batch_tokens
-
-
 def test_faults_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"row 1 .*None"):
         embed(["a", None], NAME)  # type: ignore[list-item]
     with pytest.raises(DataError, match="half a character"):
         embed(["a\ud800"], NAME)
-    with pytest.raises(ConfigError, match="pool is 'max'; it is one of mean, cls"):
+    with pytest.raises(ConfigError, match="pool is 'max'; give one of mean, cls"):
         embed(TEXTS, NAME, pool="max")
     for length in (2, 513):
         with pytest.raises(ConfigError, match=f"max_length is {length}.* 3 to 512"):

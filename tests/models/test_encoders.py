@@ -1,4 +1,4 @@
-"""Encoders are found by name, opened without noise, and faults are one line; classifiers open without this package."""
+"""Encoders are found by name and opened quietly, errors are one line; classifiers open without this package."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def test_a_name_is_a_folder_or_one_on_the_shelf_or_the_hub_s(tmp_path: Path, mon
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / "config.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    assert encoder_path(NAME) == NAME  # the folder here
+    assert encoder_path(NAME) == NAME  # the folder in the working directory
     assert encoder_path(f"./{NAME}") == NAME
 
 
@@ -87,7 +87,7 @@ def test_an_unknown_name_without_a_network_is_one_line() -> None:
     offline = {**os.environ, "HF_HUB_OFFLINE": "1"}  # read when the hub's library is imported, hence a new process
     done = subprocess.run([sys.executable, "-c", code], env=offline, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert done.stdout.startswith("nobody/no-such-model is not a folder here")
+    assert done.stdout.startswith("nobody/no-such-model is not a local folder")
     assert done.stdout.count("\n") == 1
 
 
@@ -155,8 +155,8 @@ def test_a_frozen_classifier_is_the_head_of_the_pooled_tokens(pool: str) -> None
         alone = [encoder(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in texts]
         vectors = torch.stack([hidden[0] if pool == "cls" else hidden.mean(0) for hidden in alone])
         batch = tokenizer(texts, padding=True, return_tensors="pt")
-        found = classifier(batch["input_ids"], batch["attention_mask"])
-        np.testing.assert_allclose(found, head((vectors - mean) / scale), atol=1e-4)
+        logits = classifier(batch["input_ids"], batch["attention_mask"])
+        np.testing.assert_allclose(logits, head((vectors - mean) / scale), atol=1e-4)
 
 
 HUB = """
@@ -184,6 +184,8 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_not_for_the_model(tmp_path
     for name in ("HF_HUB_OFFLINE", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         environment.pop(name, None)
     done = subprocess.run([sys.executable, "-c", HUB], capture_output=True, text=True, env=environment, check=True)
-    said, asked = done.stdout.splitlines()
-    assert said.startswith("FileError somebody/some-model is not a folder here and could not be had from the model hub")
+    message, asked = done.stdout.splitlines()
+    assert message.startswith(
+        "FileError somebody/some-model is not a local folder and could not be loaded from the model hub"
+    )
     assert asked == "1 0"

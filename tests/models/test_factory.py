@@ -1,4 +1,4 @@
-"""A user's own model is found by name, checked before anything is trained, and run for nobody who did not name it."""
+"""A user's model is found by name, checked before training, and its code runs only if the user names it."""
 
 import copy
 import sys
@@ -96,11 +96,11 @@ def no_parameters(width: int, classes: int) -> nn.Module:
     ("make", "message"),
     [
         (lambda width: None, "mine.py:make failed (TypeError: "),
-        (lambda width, classes: "gat", "it gave str, not a torch module); it is called as function(6, 3)"),
+        (lambda width, classes: "gat", "it returned str, not a torch module); it is called as function(6, 3)"),
         (nn.Linear, "mine.py:make failed (TypeError: "),  # takes no edges
         (lambda width, classes: Mean(width + 1, classes), "mine.py:make failed (RuntimeError: "),
-        (lambda width, classes: Mean(width, classes + 1), "the module gives (30, 4); it must give logits (30, 3)"),
-        (Two, "the module gives tuple; it must give logits (30, 3), a row a node"),
+        (lambda width, classes: Mean(width, classes + 1), "the module returns (30, 4); it must return logits (30, 3)"),
+        (Two, "the module returns tuple; it must return logits (30, 3), one row per node"),
         (no_parameters, "the module has no parameter to train"),
     ],
 )
@@ -162,11 +162,11 @@ def make(width, classes):
 
 @pytest.fixture
 def saved(tmp_path: Path) -> tuple[Path, str, np.ndarray]:
-    """A folder, the name of what made the model in it, and what the model says."""
+    """A folder, the name of the function that built its model, and the model's predictions."""
     (tmp_path / "mine.py").write_text(FILE)
     name = f"{tmp_path}/mine.py:make"
     student = made()
-    student(ALL)  # in training mode: the norm takes in statistics
+    student(ALL)  # in training mode, so that the norm updates its statistics
     model = NodeModel.of_made(student, Mean, Design(name), CLASSES).calibrated(2.0)
     model.save(tmp_path / "model")
     return tmp_path / "model", name, model.predict_proba(GRAPH)
@@ -188,8 +188,8 @@ def test_weights_have_the_names_they_have_in_the_users_module(saved: tuple[Path,
     module = Mean(FEATURES, len(CLASSES)).eval()
     module.load_state_dict(NodeModel.load(saved[0]).weights)
     with torch.no_grad():
-        found = torch.softmax(module(GRAPH.features, torch.from_numpy(GRAPH.edges)) / 2, -1)
-    np.testing.assert_allclose(found, saved[2], rtol=1e-5)
+        probabilities = torch.softmax(module(GRAPH.features, torch.from_numpy(GRAPH.edges)) / 2, -1)
+    np.testing.assert_allclose(probabilities, saved[2], rtol=1e-5)
 
 
 def test_another_function_does_not_fit(saved: tuple[Path, str, np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""GCN is its formula, stacked trials are the trials one by one, and it plays the game with the graph shared."""
+"""GCN equals its formula, stacked trials equal single trials, and student and teacher share the graph."""
 
 import copy
 import os
@@ -131,7 +131,7 @@ def test_the_graph_follows_the_model_to_another_type() -> None:
 
 
 def test_one_call_gives_what_two_do() -> None:
-    """Without dropout, which a second call would draw anew."""
+    """Without dropout, because a second call would draw another mask."""
     losses = []
     for full_graph in (False, True):
         game = Game(small(dropout=0.0), stacked=True, full_graph=full_graph)
@@ -231,8 +231,8 @@ def test_cora_is_classified_as_well_as_published() -> None:
         optimizer.step()
         optimizer.zero_grad()
     with torch.no_grad():
-        found = model.eval()(rows["test"]).argmax(-1)
-    assert 0.805 < float((found == y[rows["test"]]).float().mean()) < 0.825  # 81.5 in the original work
+        predicted = model.eval()(rows["test"]).argmax(-1)
+    assert 0.805 < float((predicted == y[rows["test"]]).float().mean()) < 0.825  # 81.5 in the original work
 
 
 def test_streams_are_the_models_own_after_a_copy() -> None:

@@ -1,4 +1,4 @@
-"""GRAND is its formula in either order, its consistency loss the published one, stacked trials the trials alone."""
+"""GRAND equals its formula in either order, its consistency is the published one, stacked trials equal single ones."""
 
 import copy
 from dataclasses import replace
@@ -22,7 +22,7 @@ SMALL = Recipe(order=3, views=2, hidden=5, drop_node=0.4, input_dropout=0.3, hid
 def small(recipe: Recipe = SMALL, seeds: tuple[int, ...] = SEEDS, reordered: bool = True) -> Grand:
     x = (torch.rand(NODES, FEATURES, generator=torch.Generator().manual_seed(0)) < 0.4).float()
     model = Grand(row_normalized(x), EDGES, CLASSES, seeds=seeds, recipe=recipe, reordered=reordered)
-    for trial, seed in enumerate(seeds):  # biases other than 0, too
+    for trial, seed in enumerate(seeds):  # biases other than 0 too
         generator = torch.Generator().manual_seed(seed)
         for weight in (model.first_weight, model.first_bias, model.second_weight, model.second_bias):
             nn.init.normal_(weight.data[trial], generator=generator)
@@ -47,16 +47,16 @@ def test_consistency_is_the_published_loss() -> None:
     torch.testing.assert_close(consistency(p.log(), 0.5), expected)
 
 
-def test_consistency_has_a_value_a_trial_and_a_target_without_gradient() -> None:
+def test_consistency_has_one_value_per_trial_and_a_target_without_gradient() -> None:
     logits = torch.randn(4, 3, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
     log_p = torch.log_softmax(logits, -1)
-    found = consistency(log_p, 0.3)
+    actual = consistency(log_p, 0.3)
     p = log_p.exp()
     power = p.mean(0) ** (1 / 0.3)
     target = (power / power.sum(-1, keepdim=True)).detach()
     expected = torch.stack([((p[:, trial] - target[trial]) ** 2).sum(-1).mean() for trial in range(3)])
-    torch.testing.assert_close(found, expected)
-    gradients = [torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0] for loss in (found, expected)]
+    torch.testing.assert_close(actual, expected)
+    gradients = [torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0] for loss in (actual, expected)]
     torch.testing.assert_close(gradients[0], gradients[1])
 
 
@@ -96,8 +96,8 @@ def test_the_reordered_form_drops_from_what_travels() -> None:
     for trial in range(3):
         dropped = x.clone()
         dropped[x != 0] *= inputs[trial] / 0.7
-        found = perceptron(model, trial, travelled(model, nodes[trial] * dropped), hidden[trial] / 0.8)
-        torch.testing.assert_close(logits[trial], found)
+        expected = perceptron(model, trial, travelled(model, nodes[trial] * dropped), hidden[trial] / 0.8)
+        torch.testing.assert_close(logits[trial], expected)
 
 
 def test_without_input_dropout_the_orders_are_equal() -> None:
@@ -111,7 +111,7 @@ def test_without_input_dropout_the_orders_are_equal() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_augmentations_are_as_many_as_asked_for_and_differ() -> None:
+def test_there_are_as_many_augmentations_as_requested_and_they_differ() -> None:
     views = small().train().augmentations(ALL[:7])
     assert views.shape == (2, 3, 7, CLASSES)
     assert not torch.equal(views[0], views[1])
@@ -181,7 +181,7 @@ def test_it_plays_the_game() -> None:
 def test_first_weights_leave_hidden_units_alive() -> None:
     model = Grand(torch.rand(NODES, 200), EDGES, CLASSES, seeds=[0], recipe=Recipe(hidden=64))
     weight = model.first_weight.detach()
-    assert float(weight.abs().max()) == pytest.approx((6 / 264) ** 0.5, rel=1e-3)  # Glorot's
+    assert float(weight.abs().max()) == pytest.approx((6 / 264) ** 0.5, rel=1e-3)  # Glorot initialisation
     assert 0.3 < float((model.representations() > 0).any(1).float().mean()) < 0.8
 
 

@@ -1,4 +1,4 @@
-"""Hidden states mixed and read: a share of 1 changes nothing, padding does not count, what is read gives the logits."""
+"""Mixed and read hidden states: a share of 1 changes nothing, padding does not count, vectors give the logits."""
 
 from typing import Any
 
@@ -90,18 +90,18 @@ def test_a_share_of_one_changes_nothing(kind: str) -> None:
 @BY_KIND
 def test_a_smaller_share_does_and_every_layer_otherwise(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
-    found = [mixed_log_probabilities(module, [inputs], layer, 0.6, ORDER) for layer in range(1, depth(module) + 1)]
-    for one, other in zip([log_probabilities(module, inputs), *found], found, strict=False):
+    mixed = [mixed_log_probabilities(module, [inputs], layer, 0.6, ORDER) for layer in range(1, depth(module) + 1)]
+    for one, other in zip([log_probabilities(module, inputs), *mixed], mixed, strict=False):
         assert (one - other).abs().amax(1).min() > 1e-7
 
 
 @BY_KIND
 def test_padding_does_not_count(kind: str) -> None:
     module = OF_TEXTS[kind]()
-    found = [
+    mixed = [
         mixed_log_probabilities(module, [texts(*LENGTHS, times=times)], depth(module), 0.6, ORDER) for times in (7, 11)
     ]
-    torch.testing.assert_close(*found)
+    torch.testing.assert_close(*mixed)
 
 
 @BY_KIND
@@ -117,7 +117,7 @@ def test_the_hook_goes_with_the_call(kind: str) -> None:
 
 @pytest.mark.parametrize("layer", [1, 2, 3])
 def test_bert_mixes_text_by_text_as_written_out_by_hand(layer: int) -> None:
-    """Each pair alone and unpadded: both through the lower layers, tokens mixed as far as both go, then on."""
+    """Each pair is computed alone and unpadded, and mixed up to the shorter length."""
     module, inputs = transformer(), texts(*LENGTHS)
     share, expected = 0.7, []
     lower, upper = module.bert.encoder.layer[:layer], module.bert.encoder.layer[layer:]
@@ -163,7 +163,7 @@ def test_gradients_go_through_the_mixture_to_the_first_layer() -> None:
     module, inputs = transformer(), texts(*LENGTHS)
     mixed_log_probabilities(module, [inputs], LAYERS, 0.6, ORDER)[
         0, 0
-    ].backward()  # of one row: its partner's tokens have a gradient too
+    ].backward()  # one row only: its partner's tokens have a gradient too
     reached = module.bert.embeddings.word_embeddings.weight.grad.abs().sum(1) > 0
     both = min(LENGTHS[0], LENGTHS[2])
     assert reached[inputs["input_ids"][0, : LENGTHS[0]]].all()
@@ -217,7 +217,9 @@ def test_batches_of_several_lengths_are_mixed_as_one(kind: str) -> None:
     module, inputs = OF_TEXTS[kind](), texts(*LENGTHS)
     cut = {name: value[1:, :5] for name, value in inputs.items()}  # three rows, of at most five tokens
     parts = [{name: value[:1] for name, value in inputs.items()}, cut]
-    one, several = (mixed_log_probabilities(module, given, depth(module), 0.6, ORDER) for given in ([inputs], parts))
+    one, several = (
+        mixed_log_probabilities(module, batches, depth(module), 0.6, ORDER) for batches in ([inputs], parts)
+    )
     torch.testing.assert_close(several, one)
 
 
@@ -227,7 +229,7 @@ def test_batches_of_vectors_keep_their_trials() -> None:
     torch.testing.assert_close(several, mixed_log_probabilities(student, [x], 1, 0.6, ORDER, stacked=True))
 
 
-# What is not known.
+# Unsupported models.
 
 
 class Bilinear(nn.Module):
@@ -242,7 +244,7 @@ class Bilinear(nn.Module):
 
 
 class Unused(Bilinear):
-    """A linear layer that reads something else than one vector a text."""
+    """A linear layer whose input is not one vector per text."""
 
     def __init__(self) -> None:
         super().__init__()

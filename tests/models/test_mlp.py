@@ -1,4 +1,4 @@
-"""The perceptron: what stands where."""
+"""The perceptron: the order of its layers."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Sparse products equal dense ones, there and back; masks are a trial's own; rows are the rows asked for."""
+"""Sparse products equal dense ones, forward and backward; each trial has its own masks; rows are selected exactly."""
 
 import copy
 
@@ -25,7 +25,7 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
 
 
 def holes(*shape: int) -> Tensor:
-    """A matrix two thirds of which are zero, one row and one column whole."""
+    """Return a matrix that is two thirds zero, with one full row and one full column."""
     matrix = numbers(*shape) * (numbers(*shape, seed=1) > 0.4)
     matrix[1], matrix[:, 2] = 0, 0
     return matrix
@@ -37,16 +37,16 @@ def test_the_adjacency_is_the_formula(pairs: list[tuple[int, int]]) -> None:
     for i, j in pairs:
         a[i, j] = a[j, i] = 1
     scale = a.sum(1).rsqrt().diag()
-    found = normalized_adjacency(as_edges(pairs), NODES)
-    torch.testing.assert_close(found.rows.to_dense(), scale @ a @ scale)
-    torch.testing.assert_close(found.columns.to_dense(), found.rows.to_dense(), rtol=0, atol=0)
+    adjacency = normalized_adjacency(as_edges(pairs), NODES)
+    torch.testing.assert_close(adjacency.rows.to_dense(), scale @ a @ scale)
+    torch.testing.assert_close(adjacency.columns.to_dense(), adjacency.rows.to_dense(), rtol=0, atol=0)
 
 
 def test_directions_repeats_and_loops_count_once() -> None:
     once = normalized_adjacency(as_edges([(0, 1), (1, 2)]), 4).rows.to_dense()
     again = normalized_adjacency(np.array([[1, 0, 2, 1, 3], [0, 1, 1, 2, 3]]), 4).rows.to_dense()
     torch.testing.assert_close(again, once, rtol=0, atol=0)
-    assert again[3].tolist() == [0, 0, 0, 1]  # a node without edges hears itself
+    assert again[3].tolist() == [0, 0, 0, 1]  # a node without edges keeps its own value
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_gradient_that_is_one_number_everywhere() -> None:
 
 
 def test_features_that_are_no_matrix() -> None:
-    with pytest.raises(ShapeError, match=r"\(3, 4, 5\) is no matrix"):
+    with pytest.raises(ShapeError, match=r"\(3, 4, 5\) is not a matrix"):
         Sparse.of(torch.zeros(3, 4, 5))
 
 
@@ -95,7 +95,7 @@ def test_every_trial_can_have_values_of_its_own() -> None:
 @pytest.mark.parametrize("order", [0, 1, 4])
 def test_mixing_is_the_mean_of_powers(order: int) -> None:
     a = normalized_adjacency(as_edges([(0, 1), (1, 2), (2, 4), (0, 5)]), NODES).apply(torch.Tensor.double)
-    h, dense = numbers(2, NODES, 40).requires_grad_(), a.rows.to_dense()  # more columns than travel together
+    h, dense = numbers(2, NODES, 40).requires_grad_(), a.rows.to_dense()  # more columns than are propagated together
     mean = sum(torch.linalg.matrix_power(dense, k) for k in range(order + 1)) / (order + 1)
     torch.testing.assert_close(a.propagate_mean(h, order), mean @ h)
     assert torch.autograd.gradcheck(lambda h: a.propagate_mean(h, order), h)
@@ -109,9 +109,9 @@ def test_copies_share_the_matrix() -> None:
 @pytest.mark.parametrize("sparse", [True, False])
 def test_rows_sum_to_one_after_normalisation(sparse: bool) -> None:
     x = torch.tensor([[2.0, 0.0, 6.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
-    found = row_normalized(x.to_sparse_csr() if sparse else x)
-    assert found.layout == torch.sparse_csr
-    assert found.to_dense().tolist() == [[0.25, 0, 0.75], [0, 0, 0], [0, 1, 0]]
+    normalized = row_normalized(x.to_sparse_csr() if sparse else x)
+    assert normalized.layout == torch.sparse_csr
+    assert normalized.to_dense().tolist() == [[0.25, 0, 0.75], [0, 0, 0], [0, 1, 0]]
 
 
 def test_a_trial_draws_the_same_alone_as_among_others() -> None:
@@ -123,7 +123,7 @@ def test_a_trial_draws_the_same_alone_as_among_others() -> None:
 def test_seeds_and_draws_differ() -> None:
     streams = Streams([0, 1])
     masks = torch.cat([streams.kept(0.5, 4000) for _ in range(3)]) - 0.5  # two seeds, three draws
-    agreement = (masks @ masks.T) / 1000  # of -1 to 1; 0.016 is one standard deviation
+    agreement = (masks @ masks.T) / 1000  # from -1 to 1; 0.016 is one standard deviation
     assert (agreement - torch.eye(6)).abs().max() < 0.08
 
 
@@ -172,5 +172,5 @@ def test_rates_that_cannot_be(rate: float) -> None:
 
 
 def test_no_seeds() -> None:
-    with pytest.raises(ConfigError, match="one a trial"):
+    with pytest.raises(ConfigError, match="one per trial"):
         Streams([])

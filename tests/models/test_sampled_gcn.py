@@ -1,4 +1,4 @@
-"""With all neighbours it is GCN, in pieces it is GCN, with some of them it learns by the game."""
+"""The sampled GCN equals GCN with all neighbours and in pieces, and learns in a game with some of them."""
 
 import copy
 from dataclasses import replace
@@ -11,16 +11,17 @@ from torch import Tensor
 
 from drift.core import Game
 from drift.data.examples import Labeled, Unlabeled
+from drift.data.labels import sample_per_class
 from drift.data.neighbours import Neighbours, SampledNodes
-from drift.data.splits import sample_per_class
 from drift.errors import ConfigError
 from drift.methods.self_training import Drift, SelfTrainingSettings
 from drift.models.gcn import GCN
 from drift.models.sampled_gcn import SampledGCN, layerwise
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.devices import SingleProcess
 from drift.training.evaluation import predict
 from drift.training.feeds import Feed
-from drift.training.loop import Callback, Phase
+from drift.training.loop import Phase
 from drift.training.optimizers import make_optimizer
 from drift.training.settings import TrainingSettings
 
@@ -43,7 +44,7 @@ def full(**options: float) -> GCN:
 
 
 def with_biases(model: torch.nn.Module) -> None:
-    """They start at zero, which would hide one that is forgotten."""
+    """Set random biases: zeros would hide a missing one."""
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(1))
@@ -95,7 +96,7 @@ def test_training_is_the_formula_with_the_masks_that_were_drawn() -> None:
 
 
 def test_student_and_teacher_see_the_same_neighbours() -> None:
-    """Without dropout they are one function at the start, which they would not be on draws of their own."""
+    """Without dropout student and teacher are equal at first; on different samples their logits would differ."""
     game = Game(sampled(dropout=0.0))
     inputs = SOME.inputs(torch.arange(NODES))
     game.loss(unlabeled=inputs)
@@ -111,17 +112,17 @@ def test_a_piece_of_nothing() -> None:
 
 
 class Losses(Callback):
-    """Those of every step."""
+    """Keeps the loss of every step."""
 
     def __init__(self) -> None:
-        self.seen: list[float] = []
+        self.values: list[float] = []
 
-    def before_move(self, step: int, loss: Tensor, batches: object) -> None:
-        self.seen.append(float(loss))
+    def on_backward_end(self, state: TrainingState) -> None:
+        self.values.append(state.loss)
 
 
 def planted(nodes: int, classes: int, rng: np.random.Generator) -> tuple[np.ndarray, Tensor, np.ndarray]:
-    """Half of the edges stay in a class of four; features are its centre under noise."""
+    """Return a graph of four classes with half of its edges inside a class, and noisy class centres as features."""
     y = np.sort(rng.integers(classes, size=nodes))
     edges = rng.integers(nodes, size=(2, 20 * nodes))
     kept = (y[edges[0]] == y[edges[1]]) | (rng.random(edges.shape[1]) < 0.3)
@@ -129,7 +130,7 @@ def planted(nodes: int, classes: int, rng: np.random.Generator) -> tuple[np.ndar
     return y, torch.from_numpy(x.astype(np.float32)), edges[:, kept]
 
 
-def test_drift_learns_a_planted_partition_better_than_the_features_tell_it() -> None:
+def test_drift_learns_a_planted_partition_better_than_from_the_features_alone() -> None:
     y, x, edges = planted(1500, 4, np.random.default_rng(1))
     labeled = sample_per_class(y, 5, seed=0)
     rest = np.setdiff1d(np.arange(len(y)), labeled)
@@ -145,8 +146,8 @@ def test_drift_learns_a_planted_partition_better_than_the_features_tell_it() -> 
         feed = Feed(few, None if initial else many, batch_size=20, unlabeled_batch_size=256, seeds=[0])
         losses = Losses()
         optimizer = make_optimizer(student, settings, initial=initial)
-        Phase(method, feed, optimizer, initial=initial).run(range(steps), losses)
-        return losses.seen
+        Phase(method, feed, optimizer, initial=initial).run(range(steps), [losses])
+        return losses.values
 
     def accuracy() -> float:
         return float((layerwise(student, x, neighbours).argmax(1).numpy() == y)[rest].mean())
@@ -159,7 +160,7 @@ def test_drift_learns_a_planted_partition_better_than_the_features_tell_it() -> 
     features_alone = LogisticRegression(max_iter=1000).fit(x[labeled], y[labeled]).score(x[rest], y[rest])
     assert accuracy() > max(start, features_alone) + 0.1
 
-    # What the trainer scores dev nodes with is the same, if it is given all neighbours.
+    # With all neighbours, the trainer's predictions are the same.
     exact = replace(examples, fanouts=(None, None))
     probabilities = predict(method, exact, torch.from_numpy(rest), SingleProcess())
     expected = torch.softmax(layerwise(student, x, neighbours)[rest], 1)

@@ -1,4 +1,4 @@
-"""Stacked trials are the trials one by one, whichever way they are computed."""
+"""Stacked trials equal single trials, whether computed as batched products or through vmap."""
 
 import copy
 from collections.abc import Callable
@@ -101,7 +101,7 @@ def test_plain_sequences_run_as_batched_products_and_others_do_not() -> None:
 
 
 @pytest.mark.parametrize("name", ANY)
-def test_a_trial_given_back_is_the_module_that_went_in(name: str) -> None:
+def test_a_returned_trial_is_the_original_module(name: str) -> None:
     modules = trials(name)
     stacked = Stacked(modules)
     for index, module in enumerate(modules):
@@ -112,7 +112,7 @@ def test_a_trial_given_back_is_the_module_that_went_in(name: str) -> None:
         assert torch.equal(back.eval()(inputs()[index]), module.eval()(inputs()[index]))
 
 
-def test_a_trial_given_back_has_weights_of_its_own() -> None:
+def test_a_returned_trial_has_its_own_weights() -> None:
     stacked = Stacked(trials("tanh"))
     before = copy.deepcopy(stacked.state_dict())
     back = stacked.trial(1)
@@ -175,11 +175,11 @@ def test_an_optimiser_trains_each_trial_as_if_alone(name: str, kind: type[torch.
             single.step()
     for index, module in enumerate(modules):
         state = stacked.trial(index).state_dict()
-        # Adam divides by the root of a square: rounding of a gradient that is all but zero comes out magnified.
+        # Adam divides by the root of a square, which magnifies rounding errors of a gradient close to zero.
         assert all(torch.allclose(state[key], v, rtol=1e-7, atol=1e-8) for key, v in module.state_dict().items())
 
 
-def test_running_statistics_are_kept_a_trial_each() -> None:
+def test_running_statistics_are_kept_per_trial() -> None:
     modules, x = trials("batch norm"), inputs()
     stacked = Stacked(modules)
     for _ in range(3):
@@ -196,7 +196,7 @@ def test_running_statistics_are_kept_a_trial_each() -> None:
 @pytest.mark.parametrize("tail", [nn.Identity, nn.Flatten], ids=["batched", "mapped"])
 def test_dropout_differs_between_trials_and_stops_in_evaluation(tail: type[nn.Module]) -> None:
     modules = [nn.Sequential(nn.Dropout(0.5), tail(), nn.Linear(20, 20)) for _ in range(TRIALS)]
-    for module in modules:  # the layer gives back what it gets, so that the logits show what was dropped
+    for module in modules:  # the identity, so that the logits show what was dropped
         nn.init.eye_(module[2].weight)
         nn.init.zeros_(module[2].bias)
     ones, stacked = torch.ones(TRIALS, 50, 20), Stacked(modules)
@@ -209,7 +209,7 @@ def test_dropout_differs_between_trials_and_stops_in_evaluation(tail: type[nn.Mo
     assert torch.equal(stacked.eval()(ones), ones)
 
 
-def test_training_mode_reaches_the_layers_and_the_trial_given_back() -> None:
+def test_training_mode_reaches_the_layers_and_a_returned_trial() -> None:
     stacked = Stacked([mlp(FEATURES, CLASSES, dropout=0.5) for _ in range(TRIALS)])
     for mode in (False, True):
         stacked.train(mode)

@@ -1,4 +1,4 @@
-"""TextCNN: the function nn.Conv1d computes, its gradients by another road, and padding that does not count."""
+"""TextCNN equals nn.Conv1d, its gradients equal autograd's, and padding does not count."""
 
 import copy
 
@@ -24,11 +24,11 @@ def batch(*lengths: int, times: int | None = None, seed: int = 0) -> dict[str, T
     times = times or max(lengths)
     ids = torch.randint(1, WORDS, (len(lengths), times), generator=torch.Generator().manual_seed(seed))
     mask = (torch.arange(times) < torch.tensor(lengths).unsqueeze(1)).long()
-    return {"input_ids": ids, "attention_mask": mask}  # what is behind the mask is any id
+    return {"input_ids": ids, "attention_mask": mask}  # ids behind the mask are arbitrary
 
 
 def by_convolution(model: TextCNN, text: Tensor) -> Tensor:
-    """The logits of one unpadded text `(T,)`, with torch's own layers."""
+    """Return the logits of one unpadded text `(T,)`, with torch's own layers."""
     x = nn.functional.embedding(text, model.vectors).T.unsqueeze(0)  # (1, D, T)
     x = nn.functional.pad(x, (0, max(0, max(model.windows) - len(text))))
     pooled = []

@@ -1,4 +1,4 @@
-"""Translation there and back through two small models with random weights: kept, seeded, sentence by sentence."""
+"""Back-translation through two small models with random weights: cached, seeded, sentence by sentence."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,7 +17,7 @@ VOCABULARY = ["<pad>", "</s>", "<unk>", *WORDS["money"], *WORDS["sport"]]
 
 
 def small_translator(folder: Path, kind: str) -> str:
-    """A T5 or a Marian model with random weights that writes the words of `WORDS`."""
+    """Write a T5 or Marian model with random weights, whose vocabulary is `WORDS`."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
@@ -32,7 +32,7 @@ def small_translator(folder: Path, kind: str) -> str:
             config = MarianConfig(**size, **one, encoder_ffn_dim=16, decoder_ffn_dim=16, decoder_start_token_id=0)
             model = MarianMTModel(config)
     model.save_pretrained(folder)
-    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
+    tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     PreTrainedTokenizerFast(
@@ -56,30 +56,30 @@ TEXTS = ["stock market. profit bank!  shares", "team game", "", "  ", "goal coac
 
 
 def test_every_text_comes_back_in_words_of_the_model(models: tuple[str, str]) -> None:
-    found = back_translated(TEXTS, *models, seed=(0,))
-    assert len(found) == len(TEXTS)
-    assert found[2:4] == ["", ""]  # a blank text has no sentence
-    assert {word for text in found for word in text.split()} <= {*VOCABULARY[3:]}
-    assert len(set(found)) > 3
+    translations = back_translated(TEXTS, *models, seed=(0,))
+    assert len(translations) == len(TEXTS)
+    assert translations[2:4] == ["", ""]  # a blank text has no sentence
+    assert {word for text in translations for word in text.split()} <= {*VOCABULARY[3:]}
+    assert len(set(translations)) > 3
 
 
 def test_a_second_call_is_read_from_the_cache(models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"{text} team" for text in TEXTS * (TEXTS_PER_FILE // 5)]  # more than one piece
-    found = back_translated(texts, *models, seed=(0,))
+    translations = back_translated(texts, *models, seed=(0,))
     files = sorted((cache_folder() / "translations").iterdir())
     assert len(files) == -(-len(texts) // TEXTS_PER_FILE)
     monkeypatch.delattr(translation, "Translator")
-    assert back_translated(texts, *models, seed=(0,)) == found
+    assert back_translated(texts, *models, seed=(0,)) == translations
 
 
 def test_a_file_cut_short_is_made_again(models: tuple[str, str]) -> None:
-    found = back_translated(TEXTS, *models, seed=(0,))
+    translations = back_translated(TEXTS, *models, seed=(0,))
     (file,) = (cache_folder() / "translations").iterdir()
     file.write_bytes(file.read_bytes()[:10])
-    assert back_translated(TEXTS, *models, seed=(0,)) == found
+    assert back_translated(TEXTS, *models, seed=(0,)) == translations
 
 
-def test_a_seed_says_which_words_and_the_generator_is_given_back(models: tuple[str, str]) -> None:
+def test_a_seed_determines_the_words_and_the_generator_is_restored(models: tuple[str, str]) -> None:
     before = torch.get_rng_state()
     one, other = (back_translated(TEXTS, *models, seed=(0, view)) for view in (0, 1))
     assert one != other
@@ -93,14 +93,14 @@ def test_at_temperature_zero_the_likeliest_words_come(models: tuple[str, str]) -
 
 def test_the_bar_counts_texts(models: tuple[str, str]) -> None:
     ticks: list[None] = []
-    told: list[int] = []
+    totals: list[int] = []
 
     def progress(title: str, total: int) -> Any:
-        told.append(total)
+        totals.append(total)
         return nullcontext(lambda: ticks.append(None))
 
     back_translated(TEXTS, *models, progress=progress)
-    assert told == [len(TEXTS)] == [len(ticks)]
+    assert totals == [len(TEXTS)] == [len(ticks)]
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(

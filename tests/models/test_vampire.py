@@ -1,4 +1,4 @@
-"""VAMPIRE: the bound against a reference, coherence against counting, and what the classifier reads and trains."""
+"""VAMPIRE: the bound against a reference, coherence against counts, and inputs and parameters of the classifier."""
 
 import math
 from dataclasses import replace
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def small_encoder(width: int = 3) -> BagEncoder:
-    """Words 2, 3 and 4 are in the bag; padding and unknown ones are not."""
+    """Return an encoder with words 2, 3 and 4 in the bag, without padding and unknown words."""
     torch.manual_seed(0)
     return BagEncoder(torch.tensor([3, 3, 0, 1, 2]), 3, width)
 
@@ -40,7 +40,7 @@ def small_vampire() -> Vampire:
 
 
 def corpus() -> tuple[list[str], TokenizedTexts, WordTokenizer]:
-    """Texts of twelve words, of four topics in turn with forty words each."""
+    """Return texts of twelve words, from four topics in turn with forty words each."""
     drawn = np.random.default_rng(0).integers(0, 40, (400, 12))
     texts = [" ".join(f"t{row % 4}w{word}" for word in words) for row, words in enumerate(drawn)]
     tokenizer = WordTokenizer.from_texts(texts)
@@ -48,7 +48,7 @@ def corpus() -> tuple[list[str], TokenizedTexts, WordTokenizer]:
 
 
 def right(settings: Pretraining) -> tuple[float, Tensor]:
-    """How many texts are nearest to the mean state of the first three of their own topic; and all states."""
+    """Return the number of texts that are nearest to the mean state of their topic's first three, and all states."""
     texts, tokens, tokenizer = corpus()
     encoder, mean, scale = pretrained(texts, tokens, tokenizer, settings=settings)
     states = ((encoder.states(**tokens.inputs(torch.arange(400))) - mean) / scale).detach()
@@ -93,13 +93,13 @@ def test_each_term_of_the_bound_reaches_what_it_should() -> None:
     model(IDS, MASK, 0.0).backward()
     assert all(p.grad.abs().sum() > 0 for p in (model.topics, model.encoder.bag, model.encoder.mean.weight))
     alone = torch.autograd.grad(model(IDS, MASK, 1e6), model.encoder.log_variance.bias)[0]
-    assert alone.abs().sum() > 1e3  # of the divergence, by its weight
+    assert alone.abs().sum() > 1e3  # scaled by the large weight of the divergence
     assert not model.background.requires_grad
 
 
 def test_coherence_is_the_mean_npmi_of_top_words() -> None:
     present = (np.random.default_rng(0).random((40, 12)) < 0.3).astype(float)
-    present[:, 11] = 0  # never met
+    present[:, 11] = 0  # a word that is in no text
     topics = torch.randn(3, 12, generator=torch.Generator().manual_seed(0))
     expected = []
     for topic in topics:
@@ -128,26 +128,26 @@ def test_pretraining_leaves_the_callers_random_numbers_alone() -> None:
     assert torch.equal(torch.rand(2), expected)
 
 
-def test_texts_without_a_word_for_the_bag_are_told() -> None:
+def test_texts_without_a_word_for_the_bag_are_refused() -> None:
     texts, tokenizer = ["goal goal"] * 5, WordTokenizer(["goal"])
-    with pytest.raises(DataError, match="none of the 1 words may be in a bag"):
+    with pytest.raises(DataError, match="none of the 1 words can be used in a bag"):
         pretrained(texts, tokenize(texts, tokenizer, max_length=8), tokenizer, settings=QUICK)
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
-    given, quickest = corpus(), replace(QUICK, epochs=1)
+    arguments, quickest = corpus(), replace(QUICK, epochs=1)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # a disk that takes no more
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # like a full disk
     try:
         with pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"):
-            pretrained(*given, settings=quickest)
+            pretrained(*arguments, settings=quickest)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     (tmp_path / "a-file").write_text("")
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
     with pytest.raises(FileError, match=r"cannot be written .*; set DRIFT_CACHE"):
-        pretrained(*given, settings=quickest)
+        pretrained(*arguments, settings=quickest)
 
 
 def test_logits_are_of_averaged_vectors_beside_weighted_states() -> None:

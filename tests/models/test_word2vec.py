@@ -1,4 +1,4 @@
-"""Word vectors: words that share neighbours are near, a step is the gradient's, and texts are kept apart."""
+"""Word vectors: words with common neighbours are similar, a step follows the gradient, texts are separate."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_few_words_do_not_make_it_diverge(rate: float) -> None:
 def test_one_seed_is_one_result_and_the_cache_gives_it_back() -> None:
     first = word_vectors(TEXTS[:50], TOKENIZER, settings=SkipGram(width=4, epochs=1))
     again = word_vectors(TEXTS[:50], TOKENIZER, settings=SkipGram(width=4, epochs=1))
-    assert isinstance(again, np.memmap)  # read, not made
+    assert isinstance(again, np.memmap)  # read from the cache
     np.testing.assert_array_equal(first, again)
     other = word_vectors(TEXTS[:50], TOKENIZER, settings=SkipGram(width=4, epochs=1), seed=1)
     assert not np.array_equal(first, other)
@@ -49,8 +49,8 @@ def test_one_seed_is_one_result_and_the_cache_gives_it_back() -> None:
 def test_pairs_are_of_one_text_and_within_the_window() -> None:
     words, texts = np.arange(9), np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     pairs = np.concatenate([_pairs(words, texts, 2, np.random.default_rng(seed)) for seed in range(20)], 1)
-    found = set(map(tuple, pairs.T.tolist()))
-    assert found == {(i, j) for i in range(9) for j in range(9) if 0 < abs(i - j) <= 2 and texts[i] == texts[j]}
+    distinct = set(map(tuple, pairs.T.tolist()))
+    assert distinct == {(i, j) for i in range(9) for j in range(9) if 0 < abs(i - j) <= 2 and texts[i] == texts[j]}
 
 
 def test_a_step_goes_up_the_gradient_of_the_objective() -> None:

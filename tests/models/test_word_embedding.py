@@ -1,4 +1,4 @@
-"""Vectors of words are those of a forward of their sentence alone, in order, and are computed once."""
+"""Each word vector equals that of its sentence alone, in order, and is computed once."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Counted:
-    """An encoder with a count of its forwards."""
+    """An encoder that counts its forward passes."""
 
     def __init__(self, encoder: str, layers: int | None = None) -> None:
         self.tagger, self.tokenizer = load_tagger(encoder, CLASSES, seed=0, layers=layers)
@@ -71,7 +71,7 @@ def test_what_was_computed_is_not_computed_again(encoder: str) -> None:
 
 
 def test_the_head_is_the_encoders_last_layer_away(encoder: str) -> None:
-    """What a frozen run trains on is what the saved tagger's head will see."""
+    """A frozen run trains on the same vectors that the saved tagger's head will read."""
     counted = Counted(encoder)
     head = counted.tagger.classifier
     assert isinstance(head, nn.Linear)
@@ -79,5 +79,5 @@ def test_the_head_is_the_encoders_last_layer_away(encoder: str) -> None:
     with torch.no_grad():
         logits = counted.tagger(input_ids=encoded["input_ids"]).logits[0]
         firsts = [encoded.word_ids().index(word) for word in range(len(SENTENCES[1]))]
-        found = head(torch.from_numpy(np.array(counted.vectors([SENTENCES[1]]))))
-    torch.testing.assert_close(found, logits[firsts], atol=1e-5, rtol=1e-4)
+        actual = head(torch.from_numpy(np.array(counted.vectors([SENTENCES[1]]))))
+    torch.testing.assert_close(actual, logits[firsts], atol=1e-5, rtol=1e-4)

@@ -1,4 +1,4 @@
-"""What a bench is made of: the paper's numbers, the catalogue, the names of runs, estimates, tables and figures."""
+"""Parts of a bench: the paper's numbers, the catalogue, the keys of runs, estimates and tables."""
 
 from dataclasses import replace
 from itertools import product
@@ -10,22 +10,30 @@ import pytest
 
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
-from drift.paper.bench.catalogue import ALPHAS, EXHIBITS, TAUS, find_exhibit, part_of
+from drift.paper.bench.catalogue import (
+    ALPHAS,
+    EXHIBITS,
+    TAUS,
+    find_exhibit,
+    paper_figure,
+    paper_notes,
+    paper_numbers,
+)
 from drift.paper.bench.cells import Job
 from drift.paper.bench.collecting import not_run, plan_lines, table_of
 from drift.paper.bench.estimates import correction, estimated_seconds
-from drift.paper.bench.paper import paper_figure, paper_notes, paper_numbers
-from drift.paper.bench.planning import jobs_of
+from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import Result
 from drift.paper.presets import PROFILES, preset_names
-from drift.runs.config import config_of
+from drift.runs.spec import read_stored
+from drift.tasks import TASKS
 
 TABLES = ("weak", "semi", "textcnn", "ablation", "graphs")
 
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for data; what is in it does not matter until something is run."""
+    """An empty folder of data; nothing is run."""
     monkeypatch.setenv("DRIFT_DATA", str(tmp_path / "data"))
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
@@ -40,9 +48,9 @@ def result(*scores: float, seconds: float = 60.0) -> Result:
 
 
 def test_some_kinds_of_model_can_be_chosen() -> None:
-    every, frozen = jobs("weak"), jobs("weak", models=["frozen"])
-    assert {job.group for job in every} == {"frozen", "finetuned"}
-    assert [job.title for job in frozen] == [job.title for job in every if job.group == "frozen"]
+    all_jobs, frozen = jobs("weak"), jobs("weak", models=["frozen"])
+    assert {job.group for job in all_jobs} == {"frozen", "finetuned"}
+    assert [job.title for job in frozen] == [job.title for job in all_jobs if job.group == "frozen"]
     with pytest.raises(ConfigError, match="'frosen' is not a kind of model of weak; did you mean 'frozen'"):
         jobs("weak", models=["frosen"])
 
@@ -79,8 +87,8 @@ def test_every_number_of_the_papers_tables_is_there() -> None:
         flat = [each for row in table["rows"].values() for figure in row for each in _numbers(figure)]
         assert all(50 < figure < 100 or figure == 49.17 for figure in flat)
         counts[name] = len(flat)
-    # Table 1: seven rows of four single figures and four of three, but WeSTClass has three; table 2: twelve a row, but
-    # four of VAMPIRE and eight of UDA and MixText.
+    # Table 1: seven rows of four single figures and four triples, but WeSTClass has three figures. Table 2: twelve per
+    # row, but four for VAMPIRE and eight for UDA and MixText.
     assert counts == {"weak": 6 * 16 + 3, "semi": 4 * 12 + 4 + 2 * 8, "textcnn": 40, "ablation": 24, "graphs": 84}
     assert len(paper_numbers()["datasets"]) == 9
     assert len(paper_numbers()["graph_datasets"]) == 3
@@ -96,7 +104,7 @@ def test_f1_of_entities_is_between_its_precision_and_recall() -> None:
             assert 2 * precision * recall / (precision + recall) == pytest.approx(f1, abs=0.2)
 
 
-def test_the_likely_misprint_is_told() -> None:
+def test_the_likely_misprint_is_noted() -> None:
     rows = paper_numbers()["weak"]["rows"]["Self-training"]
     columns = paper_numbers()["weak"]["columns"]
     assert rows[columns.index("webpage-weak")] == rows[columns.index("wikigold-weak")]
@@ -109,10 +117,10 @@ def test_the_likely_misprint_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("weak", "weak"), ("table1", "weak"), ("Figure-3", "sensitivity"), ("figure2", "moons")]
+    ("name", "expected"), [("weak", "weak"), ("table1", "weak"), ("Figure-3", "sensitivity"), ("figure2", "moons")]
 )
-def test_exhibits_by_name_and_by_place(name: str, found: str) -> None:
-    assert find_exhibit(name).name == found
+def test_exhibits_by_name_and_by_number(name: str, expected: str) -> None:
+    assert find_exhibit(name).name == expected
 
 
 @pytest.mark.parametrize(("name", "hint"), [("wek", "did you mean 'weak'"), ("table7", "drift datasets")])
@@ -121,9 +129,9 @@ def test_other_names_are_refused(name: str, hint: str) -> None:
         find_exhibit(name)
 
 
-def test_every_table_and_figure_has_its_place() -> None:
-    places = {exhibit.place for exhibit in EXHIBITS.values()}
-    assert places == {*(f"table {n}" for n in range(1, 6)), "figures 1 and 2", "figure 3", "figure 4", "figure 5"}
+def test_every_table_and_figure_of_the_paper_is_in_the_catalogue() -> None:
+    references = {exhibit.reference for exhibit in EXHIBITS.values()}
+    assert references == {*(f"table {n}" for n in range(1, 6)), "figures 1 and 2", "figure 3", "figure 4", "figure 5"}
 
 
 @pytest.mark.parametrize("exhibit", [e for e in EXHIBITS.values() if e.cells], ids=lambda e: e.name)
@@ -136,10 +144,10 @@ def test_rows_and_cells_are_the_papers(exhibit: Any) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_job_has_a_whole_configuration(profile: str) -> None:
+def test_every_job_has_a_complete_configuration(profile: str) -> None:
     for name in ("textcnn", "rings", "tsne"):
         for job in jobs(name, profile, 1):
-            again = config_of(job.config, "here").model_dump(mode="json")
+            again = read_stored(job.config, "here").model_dump(mode="json")
             assert again == job.config
             assert job.config["method"]["name"] in METHODS
             assert job.config["training"]["trackers"] == []
@@ -162,7 +170,7 @@ def test_gold_has_the_steps_of_both_phases_and_no_weak_label() -> None:
     assert start.config["data"]["weak"] == "weak"
 
 
-def test_seeds_train_together_where_the_model_can() -> None:
+def test_seeds_are_trained_together_if_the_model_allows_it() -> None:
     on_graph = jobs("graphs", cells=["cora-10"], methods=["drift"])
     assert [(job.kind, job.config["seeds"], job.config["training"]["seed"]) for job in on_graph] == [
         ("gcn", 10, 0),
@@ -181,11 +189,11 @@ def test_a_laptop_fine_tunes_start_and_game_in_three_cells() -> None:
     cells, rows = ("agnews-30", "agnews-weak", "imdb-weak"), ("Start", "Self-training", "DRIFT")
     assert run == set(product(cells, rows))
     assert all(job.kind == "frozen" or job.left_out for job in jobs("ablation", seeds=1, cells=["agnews-30"]))
-    (told,) = not_run(find_exhibit("semi"), jobs("semi"), {})
-    assert "(rest of agnews-30, agnews-50, " in told
+    (line,) = not_run(find_exhibit("semi"), jobs("semi"), {})
+    assert "(rest of agnews-30, agnews-50, " in line
 
 
-def test_cells_and_kind_of_model_named_together_are_run_though_the_profile_leaves_them_out() -> None:
+def test_cells_and_models_given_together_are_run_even_if_the_profile_leaves_them_out() -> None:
     left_out = jobs("ablation", seeds=1, models=["finetuned"])
     named = jobs("ablation", seeds=1, models=["finetuned"], cells=["imdb-30"])
     assert all(job.left_out for job in left_out)
@@ -195,13 +203,13 @@ def test_cells_and_kind_of_model_named_together_are_run_though_the_profile_leave
 
 
 def test_the_ablation_switches_are_those_of_the_papers_footnote() -> None:
-    found = {
+    switches = {
         job.row: tuple(
             job.config["method"][name] for name in ("differentiate_labels", "differentiate_weights", "reweight")
         )
         for job in jobs("ablation", cells=["agnews-30"], seeds=1)
     }
-    assert found == {
+    assert switches == {
         "DRIFT": (True, True, True),
         "w/o DrPL": (False, True, True),
         "w/o DrW": (True, False, True),
@@ -209,10 +217,10 @@ def test_the_ablation_switches_are_those_of_the_papers_footnote() -> None:
     }
 
 
-def test_sensitivity_shares_the_run_where_both_lines_cross() -> None:
-    found = [job for job in jobs("sensitivity", cells=["agnews-30"], seeds=1) if job.group == "frozen"]
-    assert len(found) == len(ALPHAS) + len(TAUS)
-    assert len({job.key for job in found}) == len(found) - 1  # α = 0.9 and τ = 0.5 are the defaults
+def test_sensitivity_shares_the_run_with_the_default_α_and_τ() -> None:
+    frozen = [job for job in jobs("sensitivity", cells=["agnews-30"], seeds=1) if job.group == "frozen"]
+    assert len(frozen) == len(ALPHAS) + len(TAUS)
+    assert len({job.key for job in frozen}) == len(frozen) - 1  # α = 0.9 and τ = 0.5 are the defaults
 
 
 @pytest.mark.parametrize("parts", [{"cells": ["agnews-31"]}, {"methods": ["drfit"]}])
@@ -226,16 +234,16 @@ def test_profiles_that_do_not_exist_are_refused() -> None:
         jobs("semi", "phone")
 
 
-def test_without_a_folder_of_data_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_data_folder_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DRIFT_DATA")
     with pytest.raises(FileError, match="DRIFT_DATA is not set"):
         jobs("graphs", cells=["cora-10"])
 
 
-# The name of a run.
+# The key of a run.
 
 
-def test_a_name_follows_settings_and_data_but_not_their_place(
+def test_a_key_depends_on_settings_and_data_but_not_on_the_location_of_the_data(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def key(seeds: int = 2, method: str = "drift") -> str:
@@ -257,7 +265,7 @@ def test_a_name_follows_settings_and_data_but_not_their_place(
 # Estimates.
 
 
-def test_estimates_grow_with_steps_and_put_themselves_right() -> None:
+def test_estimates_grow_with_steps_and_are_corrected_by_finished_runs() -> None:
     (job,) = jobs("weak", "paper", 1, cells=["imdb-weak"], methods=["drift"])
     training = {**job.config["training"], "initial_steps": 320, "steps": 5000}
     double = replace(job, config={**job.config, "training": training})
@@ -269,15 +277,15 @@ def test_estimates_grow_with_steps_and_put_themselves_right() -> None:
 # Tables.
 
 
-def test_a_table_has_our_scores_beside_the_papers_and_tells_what_was_not_run() -> None:
+def test_a_table_has_our_scores_and_the_papers_and_lists_what_was_not_run() -> None:
     exhibit = part_of(find_exhibit("semi"), ["agnews-30", "agnews-50"], ["self-training", "drift"])
-    every = jobs_of(exhibit, "laptop")
-    of = {(job.group, job.row, job.cell): job for job in every}
+    all_jobs = jobs_of(exhibit, "laptop")
+    of = {(job.group, job.row, job.cell): job for job in all_jobs}
     results = {
         of["frozen", "DRIFT", "agnews-30"]: result(0.9, 0.8),
         of["frozen", "Self-training", "agnews-30"]: result(0.7, 0.7),
     }
-    table = table_of(exhibit, "laptop", "frozen", every, results)
+    table = table_of(exhibit, "laptop", "frozen", all_jobs, results)
     cell = table.rows["DRIFT"]["agnews-30"]
     assert (cell.scores, cell.paper) == ({0: 0.9, 1: 0.8}, 89.46)
     missing = table.rows["DRIFT"]["agnews-50"]
@@ -287,11 +295,11 @@ def test_a_table_has_our_scores_beside_the_papers_and_tells_what_was_not_run() -
     test = table.test("DRIFT", "agnews-30")
     assert test is not None
     assert test.pairs == 2
-    (told,) = not_run(exhibit, every, results)
-    assert "finetuned, 6 runs" in told
-    assert "agnews-50" in told
-    assert "agnews-30" not in told
-    lines = plan_lines(every, results)
+    (line,) = not_run(exhibit, all_jobs, results)
+    assert "finetuned, 6 runs" in line
+    assert "agnews-50" in line
+    assert "agnews-30" not in line
+    lines = plan_lines(all_jobs, results)
     assert "frozen  agnews-30  DRIFT  finished" in lines
     assert lines[-1].startswith("to run: 8 runs")  # two frozen, and three seeds of two methods fine-tuned
 
@@ -302,47 +310,46 @@ def test_every_run_of_the_catalogue_has_a_model_that_its_method_trains(name: str
     for job in jobs(name, profile, 1):
         method = METHODS[job.config["method"]["name"]]
         assert method.model in (None, job.config["model"]["name"]), job.title
-        assert job.config["task"] in method.tasks
+        assert method.serves(TASKS[job.config["task"]].offers)
         assert np.isfinite(estimated_seconds(job))
 
 
-def test_a_run_that_failed_is_not_called_one_that_was_not_run() -> None:
+def test_a_failed_run_is_not_shown_as_not_run() -> None:
     exhibit = part_of(find_exhibit("weak"), ["agnews-weak"], ["bond", "drift"], ["frozen"])
-    every = jobs_of(exhibit, "laptop", 1)
-    failed = [job.key for job in every if job.row == "BOND"]
-    rows = table_of(exhibit, "laptop", "frozen", every, {}, failed).rows
+    all_jobs = jobs_of(exhibit, "laptop", 1)
+    failed = [job.key for job in all_jobs if job.row == "BOND"]
+    rows = table_of(exhibit, "laptop", "frozen", all_jobs, {}, failed).rows
     assert rows["BOND"]["agnews-weak"].text() == "failed"
     assert rows["DRIFT"]["agnews-weak"].text().startswith("not run (about")
 
 
-def test_a_failed_run_that_serves_two_rows_failed_in_both() -> None:
+def test_a_failed_run_of_two_rows_is_shown_in_both() -> None:
     exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30"], ["α = 0.9", "τ = 0.5"])
-    every = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
-    rows = table_of(exhibit, "laptop", "frozen", every, {}, {every[0].key}).rows
+    all_jobs = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
+    rows = table_of(exhibit, "laptop", "frozen", all_jobs, {}, {all_jobs[0].key}).rows
     assert [cells["agnews-30"].text() for cells in rows.values()] == ["failed", "failed"]
 
 
-def test_runs_on_other_rows_are_tested_without_pairs_and_upper_bounds_are_no_rivals() -> None:
+def test_runs_on_other_rows_are_tested_without_pairs_and_upper_bounds_are_never_best() -> None:
     exhibit = part_of(find_exhibit("semi"), ["agnews-30"], models=["frozen"])
-    every = jobs_of(exhibit, "laptop", 3)
+    all_jobs = jobs_of(exhibit, "laptop", 3)
     scores = {"Self-training": (0.8, 0.81, 0.83), "DRIFT": (0.81, 0.82, 0.84), "Train on dev": (0.9, 0.91, 0.92)}
-    results = {job: result(*scores[job.row]) for job in every if job.row in scores}
-    for seed, job in enumerate(job for job in every if job.row == "VAMPIRE"):  # a run a seed, on rows of that seed
+    results = {job: result(*scores[job.row]) for job in all_jobs if job.row in scores}
+    for seed, job in enumerate(
+        job for job in all_jobs if job.row == "VAMPIRE"
+    ):  # one run per seed, on rows of that seed
         results[job] = Result({seed: 0.7 + seed / 100}, {"train": 120, "dev": 500, "total": 620}, 1.0)
-    table = table_of(exhibit, "laptop", "frozen", every, results)
+    table = table_of(exhibit, "laptop", "frozen", all_jobs, results)
     pairs = {row: test.pairs for row in table.rows if (test := table.test(row, "agnews-30"))}
     assert pairs == {"VAMPIRE": 0, "DRIFT": 3, "Train on dev": 3}
     assert [row for row in table.rows if table.is_best(row, "agnews-30")] == ["DRIFT"]
     assert any("not corrected" in note for note in table.notes)
 
 
-def test_where_data_are_does_not_change_a_runs_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_location_of_the_data_does_not_change_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     for name in ("plain", "wärme"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv("DRIFT_DATA", str(tmp_path / name))
         keys.append([job.key for job in jobs("weak", models=["frozen"])])
     assert keys[0] == keys[1]
-
-
-# Figures.

@@ -1,4 +1,4 @@
-"""The page of a bench and its learning curves: what they show is what the runs wrote; two moons are run once."""
+"""The page of a bench and its figures: they show what the runs wrote. Two moons are run once."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +14,15 @@ from scipy import stats
 
 import drift
 from drift.errors import ConfigError
+from drift.paper.bench import bench as bench_module
 from drift.paper.bench import figures
 from drift.paper.bench.bench import Bench, bench
-from drift.paper.bench.catalogue import ALPHAS, TAUS, find_exhibit, part_of
+from drift.paper.bench.catalogue import ALPHAS, TAUS, find_exhibit
 from drift.paper.bench.cells import Job
 from drift.paper.bench.collecting import table_of
 from drift.paper.bench.figures import ablation, curves, sensitivity
-from drift.paper.bench.page import Made, verdicts, write_bench_page
-from drift.paper.bench.planning import jobs_of
+from drift.paper.bench.page import PageContent, verdicts, write_bench_page
+from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import FAILURE, RESULT, RUN, Failure, Result, cell_folder, result_of
 from drift.paper.demos import moons_demo
 from drift.paper.demos.moons import MoonsConfig
@@ -32,12 +33,12 @@ from tests.report.test_page import HOSTILE, Reader
 
 BUDGET = {"train": 70, "dev": 500, "total": 570}
 PHONE = 375  # pixels
-Looks = Mapping[int, Sequence[float]]  # shares by seed at steps
+DevScores = Mapping[int, Sequence[float]]  # of all seeds, by step
 
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder for data; nothing is read from it, for every run is finished."""
+    """A folder for data; nothing is read from it, because every run is finished."""
     monkeypatch.setenv("DRIFT_DATA", str(tmp_path / "data"))
 
 
@@ -50,18 +51,18 @@ def jobs(name: str, group: str, *, profile: str = "laptop", seeds: int | None = 
     return [job for job in jobs_of(part_of(find_exhibit(name), **parts), profile, seeds) if job.group == group]
 
 
-def finish(out: Path, job: Job, scores: Sequence[float], looks: Looks, *, by_seed: bool = True) -> Result:
-    """A finished run as it is on disk: its result, and a trace with a start before the game."""
+def finish(out: Path, job: Job, scores: Sequence[float], dev: DevScores, *, by_seed: bool = True) -> Result:
+    """Write a finished run: its result, and a trace of both phases. dev: dev scores of the second phase."""
     result = Result(dict(enumerate(scores, job.config["training"]["seed"])), BUDGET, 60.0)
     (cell_folder(out, job) / RUN).mkdir(parents=True)
     (cell_folder(out, job) / RESULT).write_text(json.dumps(result.__dict__), encoding="utf-8")
     entries: list[dict[str, Any]] = [{"phase": "start", "step": 5, "dev": {"accuracy": 0.01, "macro_f1": 0.0}}]
-    for step, shares in looks.items():
+    for step, shares in dev.items():
         entries.append({"phase": "game", "step": step, "loss": 1.0})
-        look: dict[str, Any] = {"phase": "game", "step": step, "dev": {"accuracy": np.mean(shares), "macro_f1": 0.5}}
+        entry: dict[str, Any] = {"phase": "game", "step": step, "dev": {"accuracy": np.mean(shares), "macro_f1": 0.5}}
         if by_seed and job.config["seeds"] > 1:
-            look["dev_by_seed"] = {"accuracy": list(shares), "macro_f1": [0.5] * len(shares)}
-        entries.append(look)
+            entry["dev_by_seed"] = {"accuracy": list(shares), "macro_f1": [0.5] * len(shares)}
+        entries.append(entry)
     lines = "".join(f"{json.dumps(entry)}\n" for entry in entries)
     (cell_folder(out, job) / RUN / TRACE).write_text(lines, encoding="utf-8")
     return result
@@ -78,97 +79,103 @@ SCORES = {"Self-training": [0.70, 0.72, 0.71], "DRIFT+GCN": [0.75, 0.76, 0.77], 
 
 @pytest.fixture
 def done(out: Path) -> Bench:
-    """A bench that has nothing left to do."""
+    """A bench whose runs are all finished."""
     for job in jobs("graphs", "graph", seeds=3, cells=CELLS, methods=METHODS):
         finish(out, job, SCORES[job.row], {0: [0.5] * 3, 10: [0.6] * 3})
     return bench("graphs", out, seeds=3, cells=CELLS, methods=METHODS, quiet=True)
 
 
-def test_the_page_tells_everything(done: Bench, out: Path) -> None:
+def test_the_page_is_complete(done: Bench, out: Path) -> None:
     assert done.files[-2:] == [
         out / "figures" / "graphs-laptop-graph-part-curves.png",
         out / "graphs-laptop-part.html",
     ]
     page = Reader(done.files[-1].read_text(encoding="utf-8"))
-    for told in (
+    for text in (
         "table 5 of the paper",
-        "Profile laptop is what two cores can do",
+        "Profile laptop is sized for two cores",
         "graph (3 seeds)",
         "cora-10, citeseer-10",
-        "chosen by dev labels alone; test was scored once",
+        "All choices were made on dev; test was scored once",
         "6 of 6 runs are finished",
         "DRIFT+GCN against Self-training: ahead in 2 (cora-10, citeseer-10); tie in 0; behind in 0.",
-        "DRIFT+GRAND against Self-training: ahead in 0; tie in 2 (cora-10, citeseer-10); behind in 0. The two are",
+        "DRIFT+GRAND against Self-training: ahead in 0; tie in 2 (cora-10, citeseer-10); behind in 0. The two also"
+        " use different models.",
         "drift bench graphs --profile laptop --seeds 3 --cells cora-10,citeseer-10 --methods self-training,drift"
         f" --out {out}",
     ):
-        assert told in words(page), told
+        assert text in words(page), text
     cells = page.texts["td"]
     test = stats.ttest_rel(SCORES["DRIFT+GCN"], SCORES["Self-training"])
-    for shown in ("★ 76.00 ± 1.00", "71.00 ± 1.00", "+5.00 ± 0.58", f"p = {test.pvalue:.3f}, 3 pairs", "70 + 500 dev"):
-        assert shown in cells, shown
+    for text in ("★ 76.00 ± 1.00", "71.00 ± 1.00", "+5.00 ± 0.58", f"p = {test.pvalue:.3f}, 3 pairs", "70 + 500 dev"):
+        assert text in cells, text
     assert "74.40" in cells  # the paper's Self-training on cora-10
     assert cells.count("60 seconds") == 6
-    assert "4 minutes" in cells  # of GCN, in four runs
+    assert "4 minutes" in cells  # four runs of the GCN
     for job in jobs("graphs", "graph", seeds=3, cells=CELLS, methods=METHODS):
         assert f"cells/{job.key}/run" in cells
     headings = [heading.strip() for heading in page.texts["th"]]
-    # Whose it is, for who hears the table.
-    for told in ("DRIFT+GCN − Self-training", "DRIFT+GCN: p, pairs", "DRIFT+GCN in the paper"):
-        assert told in headings, told
+    # Headings repeat the method, for screen readers.
+    for text in ("DRIFT+GCN − Self-training", "DRIFT+GCN: p, pairs", "DRIFT+GCN in the paper"):
+        assert text in headings, text
     assert [tag for tag, _ in page.elements].count("img") == 1
 
 
 def test_time_is_summed_by_kind_of_model_and_a_shared_run_is_counted_once(out: Path) -> None:
     exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30"], ["α = 0.9", "τ = 0.5"])
-    own = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
-    assert len(own) == 2
-    made = a_bench("sensitivity", "frozen", {job: Result({0: 0.5}, BUDGET, 3600.0) for job in own}, ["agnews-30"])
-    page = Reader(write_bench_page(out / "page.html", made).read_text(encoding="utf-8"))
+    frozen = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
+    assert len(frozen) == 2
+    results = {job: Result({0: 0.5}, BUDGET, 3600.0) for job in frozen}
+    content = page_content("sensitivity", "frozen", results, ["agnews-30"])
+    page = Reader(write_bench_page(out / "page.html", content).read_text(encoding="utf-8"))
     assert "60 minutes" in page.texts["td"]
     assert "2 hours" not in page.texts["td"]
     assert "Wins, ties and losses" not in words(page)  # there is nothing to test against
 
 
-def test_what_is_missing_is_told(out: Path) -> None:
-    made = a_bench("rings", "frozen", {}, ["imdb-weak"], not_run=["not run in this profile: finetuned, 6 runs"])
-    page = Reader(write_bench_page(out / "page.html", made).read_text(encoding="utf-8"))
+def test_missing_runs_are_listed(out: Path) -> None:
+    content = page_content("rings", "frozen", {}, ["imdb-weak"], not_run=["not run in this profile: finetuned, 6 runs"])
+    page = Reader(write_bench_page(out / "page.html", content).read_text(encoding="utf-8"))
     assert "Not run in this profile: finetuned, 6 runs." in words(page)
-    assert "Without a result: 2 runs" in words(page)
+    assert "2 runs of this profile have no result yet" in words(page)
     assert "DRIFT against Self-training: ahead in 0; tie in 0; behind in 0; not compared in 1 (imdb-weak)." in words(
         page
     )
     assert "Runs and their time" not in words(page)
 
 
-def a_bench(name: str, group: str, results: Mapping[Job, Result], cells: list[str], **changed: Any) -> Made:
+def page_content(
+    name: str, group: str, results: Mapping[Job, Result], cells: list[str], not_run: Sequence[str] = ()
+) -> PageContent:
     exhibit = part_of(find_exhibit(name), cells)
-    every = [*results, *(job for job in jobs_of(exhibit, "laptop") if job.key not in {done.key for done in results})]
-    table = table_of(exhibit, "laptop", group, every, results)
-    return replace(Made(exhibit, "laptop", every, results, {group: table}, {}, [], [], "drift bench"), **changed)
+    others = [job for job in jobs_of(exhibit, "laptop") if job.key not in {done.key for done in results}]
+    all_jobs = [*results, *others]
+    table = table_of(exhibit, "laptop", group, all_jobs, results)
+    return PageContent(exhibit, "laptop", all_jobs, results, [], not_run, "drift bench", {group: table})
 
 
-def a_hostile_bench() -> Made:
-    """With nasty text wherever text goes, and as many columns as the widest table has."""
+def hostile_content() -> PageContent:
+    """Hostile text wherever text goes, and as many columns as the widest table has."""
     exhibit = replace(find_exhibit("semi"), summary=HOSTILE[0])
-    every = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
-    results = {job: Result({0: 0.5, 1: 0.625}, BUDGET, 3.0) for job in every}
-    table = replace(table_of(exhibit, "laptop", "frozen", every, results), notes=HOSTILE)
-    named = {replace(job, row=HOSTILE[2], cell=HOSTILE[5]): result for job, result in list(results.items())[:3]}
-    failures = [Failure(replace(every[0], row=HOSTILE[1]), f"{text} {'x' * 200}") for text in HOSTILE]
+    all_jobs = [job for job in jobs_of(exhibit, "laptop") if job.group == "frozen"]
+    results = {job: Result({0: 0.5, 1: 0.625}, BUDGET, 3.0) for job in all_jobs}
+    table = replace(table_of(exhibit, "laptop", "frozen", all_jobs, results), notes=HOSTILE)
+    renamed = {replace(job, row=HOSTILE[2], cell=HOSTILE[5]): result for job, result in list(results.items())[:3]}
+    failures = [Failure(replace(all_jobs[0], row=HOSTILE[1]), f"{text} {'x' * 200}") for text in HOSTILE]
     command = f"drift bench semi --out {HOSTILE[4]}"
-    return Made(exhibit, "laptop", every, named | results, {HOSTILE[3]: table}, {}, failures, HOSTILE, command)
+    tables = {HOSTILE[3]: table}
+    return PageContent(exhibit, "laptop", all_jobs, renamed | results, failures, HOSTILE, command, tables)
 
 
 def test_hostile_text_stays_text(out: Path) -> None:
-    page = Reader(write_bench_page(out / "page.html", a_hostile_bench()).read_text(encoding="utf-8"))
+    page = Reader(write_bench_page(out / "page.html", hostile_content()).read_text(encoding="utf-8"))
     tags = [tag for tag, _ in page.elements]
     assert not {"script", "img", "iframe"} & set(tags)
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
     assert all(str(attributes["href"]).startswith("#") for tag, attributes in page.elements if tag == "a")
     for text in HOSTILE:
-        assert any(text in cell for cell in page.texts["td"])  # why runs failed
-        assert any(text[1:] in told for told in page.texts["p"])  # notes, which begin with a capital
+        assert any(text in cell for cell in page.texts["td"])  # reasons of failures
+        assert any(text[1:] in paragraph for paragraph in page.texts["p"])  # notes; their first letter is capitalised
     assert HOSTILE[0] in page.texts["h1"][0]
     assert f"Scores: {HOSTILE[3]}" in page.texts["h2"]
     assert any(HOSTILE[3] in caption for caption in page.texts["p"])
@@ -181,11 +188,11 @@ def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
     exhibit, draw = find_exhibit("graphs"), np.random.default_rng(0)
     shifts = {"Self-training": 0.0, "DRIFT+GCN": 0.02, "DRIFT+GRAND": -0.02}
     results, expected = {}, {row: {"win": [], "tie": [], "loss": []} for row in shifts if row != "Self-training"}
-    by_place = {(job.row, job.cell): job for job in jobs("graphs", "graph")}
+    by_position = {(job.row, job.cell): job for job in jobs("graphs", "graph")}
     for cell in exhibit.cells:
         scores = {row: 0.7 + shift * draw.random() + 0.02 * draw.random(10) for row, shift in shifts.items()}
-        for row, found in scores.items():
-            results[by_place[row, cell]] = Result(dict(enumerate(found.tolist())), BUDGET, 1.0)
+        for row, of_seeds in scores.items():
+            results[by_position[row, cell]] = Result(dict(enumerate(of_seeds.tolist())), BUDGET, 1.0)
         for row, verdict in expected.items():
             test = stats.ttest_rel(scores[row], scores["Self-training"])
             name = "tie" if test.pvalue >= 0.05 else "win" if test.statistic > 0 else "loss"
@@ -193,12 +200,12 @@ def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
     assert expected["DRIFT+GCN"]["win"]
     assert expected["DRIFT+GCN"]["tie"]
     assert expected["DRIFT+GRAND"]["loss"]
-    made = a_bench("graphs", "graph", results, list(exhibit.cells))
-    page = Reader(write_bench_page(out / "page.html", made).read_text(encoding="utf-8"))
+    content = page_content("graphs", "graph", results, list(exhibit.cells))
+    page = Reader(write_bench_page(out / "page.html", content).read_text(encoding="utf-8"))
     for row, verdict in expected.items():
-        assert verdicts(made.tables["graph"], row) == {**verdict, "not compared": []}
+        assert verdicts(content.tables["graph"], row) == {**verdict, "not compared": []}
         assert f"{row} against Self-training: ahead in {len(verdict['win'])}" in words(page)
-    assert verdicts(made.tables["graph"], "GRAND")["not compared"] == list(exhibit.cells)
+    assert verdicts(content.tables["graph"], "GRAND")["not compared"] == list(exhibit.cells)
     assert "number of comparisons, which is 24:" in words(page)
 
 
@@ -207,15 +214,15 @@ def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Figures that were saved."""
-    kept: list[Figure] = []
+    """The figures that are saved."""
+    saved: list[Figure] = []
 
     def keep(figure: Figure, folder: Path, name: str) -> Path:
-        kept.append(figure)
+        saved.append(figure)
         return save(figure, folder, name)
 
     monkeypatch.setattr(figures, "save", keep)
-    return kept
+    return saved
 
 
 def edges(band: Any) -> dict[float, tuple[float, float]]:
@@ -227,9 +234,9 @@ def edges(band: Any) -> dict[float, tuple[float, float]]:
 
 def test_curves_are_the_numbers_of_the_traces(out: Path, drawn: list[Figure]) -> None:
     draw = np.random.default_rng(0)
-    looks = {row: {step: draw.random(10).tolist() for step in (0, 50, 100)} for row in ("Self-training", "DRIFT")}
+    dev = {row: {step: draw.random(10).tolist() for step in (0, 50, 100)} for row in ("Self-training", "DRIFT")}
     rows = jobs("semi", "frozen", cells=["agnews-30"], methods=["uast", *METHODS])
-    results = {job: finish(out, job, [0.5] * 10, looks.get(job.row, {0: [0.1] * 10})) for job in rows}
+    results = {job: finish(out, job, [0.5] * 10, dev.get(job.row, {0: [0.1] * 10})) for job in rows}
     (picture,) = curves(find_exhibit("semi"), "frozen", results, out / "figures" / "stem", out)
     path = picture.path
     assert path == out / "figures" / "stem-curves.png"
@@ -237,8 +244,8 @@ def test_curves_are_the_numbers_of_the_traces(out: Path, drawn: list[Figure]) ->
     assert path.with_suffix(".svg").exists()
     (axes,) = drawn[0].axes
     assert axes.get_title() == "agnews-30"
-    assert [line.get_label() for line in axes.lines] == list(looks)
-    for line, band, shares in zip(axes.lines, axes.collections, looks.values(), strict=True):
+    assert [line.get_label() for line in axes.lines] == list(dev)
+    for line, band, shares in zip(axes.lines, axes.collections, dev.values(), strict=True):
         assert list(line.get_xdata()) == [0, 50, 100]
         for step, mean in zip(shares, np.asarray(line.get_ydata()), strict=True):
             spread = np.std(shares[step], ddof=1)
@@ -247,7 +254,7 @@ def test_curves_are_the_numbers_of_the_traces(out: Path, drawn: list[Figure]) ->
             assert edges(band)[step] == pytest.approx(expected)
 
 
-def test_runs_of_a_seed_each_are_joined_where_all_of_them_looked(out: Path, drawn: list[Figure]) -> None:
+def test_runs_of_single_seeds_are_joined_at_the_steps_they_share(out: Path, drawn: list[Figure]) -> None:
     seeds = jobs("weak", "finetuned", cells=["agnews-weak"], methods=["drift"])
     shares = [0.6, 0.7, 0.9]
     results = {
@@ -262,7 +269,7 @@ def test_runs_of_a_seed_each_are_joined_where_all_of_them_looked(out: Path, draw
     assert (high - low) / 2 == pytest.approx(100 * np.std(shares, ddof=1))
 
 
-def test_a_trace_of_means_has_a_line_and_no_band(out: Path, drawn: list[Figure]) -> None:
+def test_a_trace_with_only_means_has_a_line_and_no_band(out: Path, drawn: list[Figure]) -> None:
     rows = jobs("ablation", "frozen", cells=["agnews-30"])
     results = {job: finish(out, job, [0.5], {0: [0.6, 0.8], 50: [0.7, 0.9]}, by_seed=False) for job in rows}
     curves(find_exhibit("ablation"), "frozen", results, out / "stem", out)
@@ -272,7 +279,7 @@ def test_a_trace_of_means_has_a_line_and_no_band(out: Path, drawn: list[Figure])
     assert not axes.collections
 
 
-def test_panels_are_four_abreast_and_nothing_is_drawn_of_nothing(out: Path, drawn: list[Figure]) -> None:
+def test_there_are_four_panels_per_row_and_no_figure_without_data(out: Path, drawn: list[Figure]) -> None:
     rows = jobs("graphs", "graph", methods=["drift"])
     some = [job for job in rows if job.row == "DRIFT+GCN"][:6]
     results = {job: finish(out, job, [0.5], {0: [0.6, 0.8], 50: [0.7, 0.9]}) for job in some}
@@ -280,19 +287,19 @@ def test_panels_are_four_abreast_and_nothing_is_drawn_of_nothing(out: Path, draw
     assert [axes.get_title() for axes in drawn[0].axes] == [job.cell for job in some]
     assert len({axes.get_position().x0 for axes in drawn[0].axes}) == 4
     empty = finish(out, rows[1], [0.5], {})
-    gone = {rows[3]: Result({0: 0.5}, BUDGET, 1.0)}
-    assert curves(find_exhibit("graphs"), "graph", {rows[1]: empty, **gone}, out / "none" / "stem", out) == []
+    without_trace = {rows[3]: Result({0: 0.5}, BUDGET, 1.0)}
+    assert curves(find_exhibit("graphs"), "graph", {rows[1]: empty, **without_trace}, out / "none" / "stem", out) == []
     assert not (out / "none").exists()
 
 
 # The other figures.
 
 
-def test_bars_have_the_heights_of_the_means_and_every_row_a_name(out: Path, drawn: list[Figure]) -> None:
+def test_bars_have_the_heights_of_the_means_and_every_row_is_in_the_legend(out: Path, drawn: list[Figure]) -> None:
     draw = np.random.default_rng(0)
     rows = jobs("ablation", "frozen", cells=["agnews-30", "imdb-30"])
     results = {job: Result(dict(enumerate(draw.random(4).tolist())), BUDGET, 1.0) for job in rows}
-    results = {job: found for job, found in results.items() if (job.row, job.cell) != ("w/o SR", "agnews-30")}
+    results = {job: result for job, result in results.items() if (job.row, job.cell) != ("w/o SR", "agnews-30")}
     exhibit = part_of(find_exhibit("ablation"), ["agnews-30", "imdb-30"])
     (picture,) = ablation(exhibit, "frozen", results, out / "figures" / "stem", out)
     assert picture.path == out / "figures" / "stem.png"
@@ -300,11 +307,11 @@ def test_bars_have_the_heights_of_the_means_and_every_row_a_name(out: Path, draw
     (axes,) = drawn[0].axes
     order = [row.title for row in exhibit.rows]
     expected = [
-        (job.cell, 100 * np.mean([*found.scores.values()]), 100 * np.std([*found.scores.values()], ddof=1))
-        for job, found in sorted(results.items(), key=lambda item: order.index(item[0].row))
+        (job.cell, 100 * np.mean([*result.scores.values()]), 100 * np.std([*result.scores.values()], ddof=1))
+        for job, result in sorted(results.items(), key=lambda item: order.index(item[0].row))
     ]
     bars = [(round(bar.get_x() + bar.get_width() / 2), bar.get_height()) for bar in axes.patches]
-    assert [exhibit.cells[place] for place, _ in bars] == [cell for cell, _, _ in expected]
+    assert [exhibit.cells[column] for column, _ in bars] == [cell for cell, _, _ in expected]
     assert [height for _, height in bars] == pytest.approx([mean for _, mean, _ in expected])
     spreads = [np.ptp(bar.errorbar.lines[2][0].get_segments()[0][:, 1]) / 2 for bar in axes.containers[1::2]]
     assert spreads == pytest.approx([spread for _, _, spread in expected])
@@ -316,26 +323,28 @@ def test_bars_have_the_heights_of_the_means_and_every_row_a_name(out: Path, draw
 def test_lines_of_α_and_τ_are_the_means_of_their_cells(out: Path, drawn: list[Figure]) -> None:
     exhibit = part_of(find_exhibit("sensitivity"), ["agnews-30", "agnews-weak"])
     draw = np.random.default_rng(0)
-    every = [job for job in jobs_of(exhibit, "laptop", 2) if job.group == "frozen"]
-    results = {job: Result(dict(enumerate(draw.random(2).tolist())), BUDGET, 1.0) for job in every}
+    frozen = [job for job in jobs_of(exhibit, "laptop", 2) if job.group == "frozen"]
+    results = {job: Result(dict(enumerate(draw.random(2).tolist())), BUDGET, 1.0) for job in frozen}
     sensitivity(exhibit, "frozen", results, out / "stem", out)
-    of = {(job.row, job.cell): 100 * np.mean([*found.scores.values()]) for job, found in results.items()}
+    means = {(job.row, job.cell): 100 * np.mean([*result.scores.values()]) for job, result in results.items()}
     for axes, symbol, values in zip(drawn[0].axes, "ατ", (ALPHAS, TAUS), strict=True):
         assert axes.get_title() == f"{symbol} on agnews"
         for line, cell in zip(axes.lines, exhibit.cells, strict=True):
             assert line.get_label() == cell
             assert list(line.get_xdata()) == list(values)
-            assert list(line.get_ydata()) == pytest.approx([of[f"{symbol} = {value}", cell] for value in values])
+            assert list(line.get_ydata()) == pytest.approx([means[f"{symbol} = {value}", cell] for value in values])
     assert sensitivity(exhibit, "frozen", {}, out / "none" / "stem", out) == []
 
 
-# A bench again.
+# A second bench in the same folder.
 
 
-def test_neither_a_part_nor_another_profile_takes_the_place_of_the_whole(out: Path) -> None:
-    every = {profile: jobs("graphs", "graph", profile=profile, cells=["cora-10"]) for profile in ("laptop", "paper")}
-    for own in every.values():
-        for job in own:
+def test_neither_a_part_nor_another_profile_overwrites_the_whole(out: Path) -> None:
+    by_profile = {
+        profile: jobs("graphs", "graph", profile=profile, cells=["cora-10"]) for profile in ("laptop", "paper")
+    }
+    for own_jobs in by_profile.values():
+        for job in own_jobs:
             if not (cell_folder(out, job) / RESULT).exists():  # some are the same in both
                 finish(out, job, [0.7] * 10, {0: [0.5] * 10})
     whole = bench("graphs", out, collect=True, quiet=True).files
@@ -347,20 +356,37 @@ def test_neither_a_part_nor_another_profile_takes_the_place_of_the_whole(out: Pa
     assert {file: file.read_bytes() for file in whole} == before
 
 
-def test_what_is_collected_tells_of_failures_and_runs_nothing(out: Path) -> None:
+def test_collect_lists_failures_and_runs_nothing(out: Path) -> None:
     good, bad = jobs("graphs", "graph", cells=["cora-10"], methods=["self-training", "GCN"])
     finish(out, good, [0.7] * 10, {0: [0.5] * 10})
     (cell_folder(out, bad)).mkdir(parents=True)
-    told = "Traceback (most recent call last):\n  ...\ndrift.errors.DataError: graph.npz: damaged; get it again\n"
-    (cell_folder(out, bad) / FAILURE).write_text(told, encoding="utf-8")
+    traceback = "Traceback (most recent call last):\n  ...\ndrift.errors.DataError: graph.npz: damaged; get it again\n"
+    (cell_folder(out, bad) / FAILURE).write_text(traceback, encoding="utf-8")
     done = bench("graphs", out, cells=["cora-10"], methods=["self-training", "GCN"], collect=True, quiet=True)
     (failure,) = done.failures
     assert failure.reason == "DataError: graph.npz: damaged; get it again"
     assert done.tables[0].rows[bad.row]["cora-10"].text() == "failed"
     assert result_of(out, bad) is None
     assert bench("moons", out, collect=True).lines == ["moons: not run yet"]
-    with pytest.raises(ConfigError, match="profile laptop leaves all of this out; to have it run, name --cells"):
+    with pytest.raises(
+        ConfigError, match="profile laptop leaves all of this out; to run it, give both --cells and --models"
+    ):
         bench("ablation", out, models=["finetuned"], quiet=True)
+
+
+def test_jobs_is_the_deprecated_name_of_n_jobs(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[int | None] = []
+
+    def run_nothing(*_: Any, n_jobs: int | None, **__: Any) -> list[Failure]:
+        received.append(n_jobs)
+        return []
+
+    monkeypatch.setattr(bench_module, "run_jobs", run_nothing)
+    chosen: dict[str, Any] = {"cells": ["cora-10"], "methods": ["GCN"], "quiet": True}
+    with pytest.warns(FutureWarning, match="^jobs is deprecated; use n_jobs$"):
+        bench("graphs", out, jobs=3, **chosen)
+    bench("graphs", out, n_jobs=2, **chosen)
+    assert received == [3, 2]
 
 
 # Two moons.
@@ -404,17 +430,17 @@ def test_moons_are_run_once(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Listening(Browser):
-    """Writes down what a page says to its console as well."""
+    """Also records what a page writes to its console."""
 
     def __init__(self, profile: Path) -> None:
-        self.said: list[Any] = []
+        self.messages: list[Any] = []
         super().__init__(profile)
         self.ask("Log.enable")
 
     def _note(self, heard: dict[str, Any]) -> None:
         super()._note(heard)
         if heard.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            self.said.append(heard["params"])
+            self.messages.append(heard["params"])
 
 
 @pytest.fixture
@@ -425,15 +451,15 @@ def browser(tmp_path: Path) -> Iterator[Listening]:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
-def test_a_page_fits_a_phone_asks_for_nothing_and_complains_of_nothing(
+def test_a_page_fits_a_phone_and_makes_no_requests_or_console_messages(
     browser: Listening, done: Bench, out: Path
 ) -> None:
-    for page in (done.files[-1], write_bench_page(out / "hostile.html", a_hostile_bench())):
+    for page in (done.files[-1], write_bench_page(out / "hostile.html", hostile_content())):
         for dark in (False, True):
             browser.open(page, width=PHONE, dark=dark)
             assert browser.run("document.documentElement.scrollWidth") <= PHONE
             assert browser.run("[...document.querySelectorAll('.wide')].some(e => e.scrollWidth > e.clientWidth)")
             assert browser.run("[...document.images].every(i => i.complete && i.naturalWidth > 0 && i.alt)")
-            assert (browser.dialogs, browser.requests, browser.said) == ([], [], [])
+            assert (browser.dialogs, browser.requests, browser.messages) == ([], [], [])
     browser.run("console.error('heard')")
-    assert len(browser.said) == 1  # else silence would prove nothing
+    assert len(browser.messages) == 1  # otherwise the empty list above would prove nothing

@@ -1,6 +1,5 @@
-"""Runs of a bench: done once, gone on with, many at once, and none lost to another's failure or a killed worker."""
+"""Runs of a bench: run once, resumed, several at once, and not lost if another run fails or a worker is killed."""
 
-import fcntl
 import json
 import os
 import signal
@@ -15,17 +14,16 @@ from typing import Any
 import pytest
 
 import drift
-from drift.data.packages import PackageError
-from drift.errors import ConfigError, FileError, Interrupted, StateError
-from drift.paper.bench import running
-from drift.paper.bench.catalogue import EXHIBITS, part_of
+from drift.errors import ConfigError, FileError, Interrupted, PackageError, StateError
+from drift.paper.bench import locks, running
+from drift.paper.bench.catalogue import EXHIBITS
 from drift.paper.bench.cells import Job
 from drift.paper.bench.figures import pictures_of, rings
-from drift.paper.bench.planning import jobs_of
+from drift.paper.bench.locks import locked
+from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import LOCK, RESULT, RUN, cell_folder, result_of, run_job, run_jobs
-from drift.runs import fit as fitting
-from drift.runs.config import resolve
-from drift.runs.result import Run
+from drift.runs import run as run_module
+from drift.runs.spec import RunSpec
 from drift.weak.token_matching import Sentence
 from drift.weak.token_rules import TokenRuleSet
 from tests.runs.small import small_encoder, small_table, write_csv
@@ -52,53 +50,51 @@ def small_job(data: Path, method: str = "drift", *, graph: str = "graph.npz", se
     layer = {
         "data": {"train": str(data / "small" / graph)},
         "model": {"name": "gcn", "hidden": 5},
-        "method": {"name": method},
         "training": {**STEPS, "seed": seed, **training},
         "seeds": 2,
     }
-    config = resolve(task="nodes", kind="gcn", weak=False, preset_name=None, profile="laptop", layers=[layer])
-    return Job("graph", method, "small-public", "gcn", config.model_dump(mode="json"), (data / "small",))
+    spec = RunSpec.resolve([layer], task="nodes", method=method)
+    return Job("graph", method, "small-public", "gcn", spec.described(), (data / "small",))
 
 
 def refuse(*_: Any, **__: Any) -> Any:
     raise AssertionError("nothing should be run")
 
 
-def test_scores_are_those_of_the_run_alone(data: Path, out: Path) -> None:
+def test_scores_are_the_same_as_those_of_a_single_run(data: Path, out: Path) -> None:
     job = small_job(data)
-    assert run_jobs([job], out, at_once=1) == []
-    found = result_of(out, job)
-    assert found is not None
-    alone = drift.fit(config=job.config, quiet=True)
-    assert isinstance(alone, Run)
-    assert found.scores == {seed: trial["accuracy"] for seed, trial in enumerate(alone.metrics["test"]["scores"])}
-    assert found.budget == alone.metrics["label_budget"]
+    assert run_jobs([job], out, n_jobs=1) == []
+    result = result_of(out, job)
+    assert result is not None
+    single = drift.fit(config=job.config, quiet=True)
+    assert result.scores == {seed: scores["accuracy"] for seed, scores in enumerate(single.record.test.scores)}
+    assert result.budget == single.metrics["label_budget"]
     assert not (cell_folder(out, job) / RUN / "checkpoints").exists()
 
 
-def test_what_is_finished_is_not_run_again(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_jobs_are_not_run_again(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, same = small_job(data), small_job(data)
-    told: list[Job] = []
-    assert run_jobs([job, same], out, at_once=1, done=told.append) == []
-    assert len(told) == 1  # one name, one run
+    done: list[Job] = []
+    assert run_jobs([job, same], out, n_jobs=1, done=done.append) == []
+    assert len(done) == 1  # one key, one run
     monkeypatch.setattr(running, "fit", refuse)
-    assert run_jobs([job], out, at_once=1, done=told.append) == []
-    assert len(told) == 1
+    assert run_jobs([job], out, n_jobs=1, done=done.append) == []
+    assert len(done) == 1
 
 
 def test_another_configuration_is_another_run(data: Path, out: Path) -> None:
     first, other = small_job(data), small_job(data, steps=4)
-    run_jobs([first], out, at_once=1)
-    run_jobs([other], out, at_once=1)
+    run_jobs([first], out, n_jobs=1)
+    run_jobs([other], out, n_jobs=1)
     assert len(list((out / "cells").iterdir())) == 2
 
 
-def test_what_was_cut_short_goes_on(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_is_resumed(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = small_job(data, checkpoint_every=2)
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(9))
-        with pytest.raises(Interrupted, match="the same command goes on"):
-            run_jobs([job], out, at_once=1)
+        patch.setattr(run_module, "Trainer", stopped_after(9))
+        with pytest.raises(Interrupted, match="the same command continues"):
+            run_jobs([job], out, n_jobs=1)
     assert result_of(out, job) is None
     resumed: list[bool] = []
 
@@ -107,56 +103,56 @@ def test_what_was_cut_short_goes_on(data: Path, out: Path, monkeypatch: pytest.M
         return drift.fit(**options)
 
     monkeypatch.setattr(running, "fit", watched)
-    assert run_jobs([job], out, at_once=1) == []
+    assert run_jobs([job], out, n_jobs=1) == []
     assert resumed == [True]
     whole = small_job(data, checkpoint_every=2)
-    run_jobs([whole], out.with_name("whole"), at_once=1)
+    run_jobs([whole], out.with_name("whole"), n_jobs=1)
     assert result_of(out, job).scores == result_of(out.with_name("whole"), whole).scores  # type: ignore[union-attr]
 
 
-def test_what_was_cut_short_is_begun_again_where_its_data_have_moved(
+def test_an_interrupted_run_is_started_again_if_its_data_have_moved(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = small_job(data, checkpoint_every=2)
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(9))
+        patch.setattr(run_module, "Trainer", stopped_after(9))
         with pytest.raises(Interrupted):
-            run_jobs([job], out, at_once=1)
+            run_jobs([job], out, n_jobs=1)
     moved = data.rename(data.with_name("elsewhere"))
     monkeypatch.setenv("DRIFT_DATA", str(moved))
     again = small_job(moved, checkpoint_every=2)
     assert again.key == job.key
-    assert run_jobs([again], out, at_once=1) == []
+    assert run_jobs([again], out, n_jobs=1) == []
     assert result_of(out, again) is not None
 
 
-def test_a_folder_with_nothing_to_go_on_with_is_begun_again(data: Path, out: Path) -> None:
+def test_a_folder_that_cannot_be_resumed_is_started_again(data: Path, out: Path) -> None:
     job = small_job(data)
     (cell_folder(out, job) / RUN).mkdir(parents=True)
     (cell_folder(out, job) / RUN / "config.yaml").write_text("task: no", encoding="utf-8")
-    assert run_jobs([job], out, at_once=1) == []
+    assert run_jobs([job], out, n_jobs=1) == []
 
 
-def test_a_failure_stops_no_other_run(data: Path, out: Path) -> None:
+def test_a_failure_does_not_stop_other_runs(data: Path, out: Path) -> None:
     (data / "small" / "bad.npz").write_bytes(b"not a graph")
     bad, good = small_job(data, graph="bad.npz"), small_job(data)
-    (failure,) = run_jobs([bad, good], out, at_once=1)
+    (failure,) = run_jobs([bad, good], out, n_jobs=1)
     assert failure.job is bad
     assert "bad.npz" in failure.reason
     assert "\n" not in failure.reason
     assert "Traceback" in (cell_folder(out, bad) / "failure.txt").read_text(encoding="utf-8")
     assert result_of(out, good) is not None
     write_npz(data / "small" / "bad.npz", small_graph(90))
-    mended = small_job(data, graph="bad.npz")
-    assert run_jobs([mended], out, at_once=1) == []
+    repaired = small_job(data, graph="bad.npz")
+    assert run_jobs([repaired], out, n_jobs=1) == []
 
 
-def test_faults_of_ours_are_told_too(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_errors_are_reported_too(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> Any:
         raise RuntimeError("first\nsecond")
 
     monkeypatch.setattr(running, "fit", broken)
-    (failure,) = run_jobs([small_job(data)], out, at_once=1)
+    (failure,) = run_jobs([small_job(data)], out, n_jobs=1)
     assert failure.reason == "RuntimeError: first"
 
 
@@ -170,32 +166,82 @@ def test_faults_of_ours_are_told_too(data: Path, out: Path, monkeypatch: pytest.
         '{"scores": {"0": 0.5}, "budget": {}, "seconds": 1}',
     ],
 )
-def test_a_damaged_result_is_one_line(data: Path, out: Path, damaged: str) -> None:
+def test_a_damaged_result_is_an_error_of_one_line(data: Path, out: Path, damaged: str) -> None:
     job = small_job(data)
     cell_folder(out, job).mkdir(parents=True)
     (cell_folder(out, job) / RESULT).write_text(damaged, encoding="utf-8")
     with pytest.raises(FileError, match="delete its folder"):
-        run_jobs([job], out, at_once=1)
+        run_jobs([job], out, n_jobs=1)
 
 
-def test_who_comes_second_waits_and_runs_nothing(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_waits_and_runs_nothing(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = small_job(data)
-    place = cell_folder(out, job)
-    place.mkdir(parents=True)
+    folder = cell_folder(out, job)
+    folder.mkdir(parents=True)
     monkeypatch.setattr(running, "fit", refuse)
     answers: list[Any] = []
     second = threading.Thread(target=lambda: answers.append(run_job(job, out)))
-    with (place / LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(folder / LOCK):
         second.start()
         second.join(0.2)
         assert second.is_alive()
-        (place / RESULT).write_text("{}", encoding="utf-8")
+        (folder / RESULT).write_text("{}", encoding="utf-8")
     second.join()
     assert answers == [(job.key, None)]
 
 
-def test_one_of_each_dataset_goes_first(data: Path) -> None:
+class FakeMsvcrt:
+    """`msvcrt.locking` of Windows, for one lock: an error if it is taken."""
+
+    LK_NBLCK, LK_UNLCK = 2, 0
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def locking(self, _: int, mode: int, count: int) -> None:
+        assert count == 1
+        if mode == self.LK_UNLCK:
+            self.lock.release()
+        elif not self.lock.acquire(blocking=False):
+            raise OSError("the lock is taken")
+
+
+def test_the_lock_of_windows_waits_and_is_released_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeMsvcrt()
+    monkeypatch.setattr(locks, "FCNTL", None)
+    monkeypatch.setattr(locks, "MSVCRT", fake)
+    monkeypatch.setattr(locks, "WAIT", 0.01)
+    order: list[str] = []
+
+    def second() -> None:
+        with locked(tmp_path / LOCK):
+            order.append("second")
+
+    def first() -> None:
+        with locked(tmp_path / LOCK):
+            thread.start()
+            thread.join(0.1)
+            order.append("first")
+            raise RuntimeError
+
+    thread = threading.Thread(target=second)
+    with pytest.raises(RuntimeError):
+        first()
+    thread.join()
+    assert order == ["first", "second"]
+    assert not fake.lock.locked()
+
+
+def test_without_any_lock_the_block_still_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "FCNTL", None)
+    monkeypatch.setattr(locks, "MSVCRT", None)
+    with locked(tmp_path / LOCK), locked(tmp_path / LOCK):
+        assert (tmp_path / LOCK).exists()
+
+
+def test_one_run_per_dataset_comes_first(data: Path) -> None:
     jobs = [small_job(data, method, seed=seed) for seed in range(3) for method in ("drift", "self-training")]
     more = [small_job(data, threads=2, seed=seed) for seed in range(2)]
     batches = list(running._batches([*jobs, *more]))
@@ -204,7 +250,7 @@ def test_one_of_each_dataset_goes_first(data: Path) -> None:
     assert Counter(map(id, (job for batch in batches for job in batch))) == Counter(map(id, [*jobs, *more]))
 
 
-def test_texts_leave_rings_and_no_model_behind(
+def test_runs_on_texts_keep_rings_but_no_model(
     data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
@@ -215,16 +261,16 @@ def test_texts_leave_rings_and_no_model_behind(
         "training": {"initial_steps": 4, "steps": 4, "batch_size": 8, "trackers": [], "predictions_at": [0, 4]},
         "seeds": 2,
     }
-    config = resolve(task="text", kind="frozen", weak=False, preset_name=None, profile="laptop", layers=[layer])
-    job = Job("frozen", "DRIFT", "small-3", "frozen", config.model_dump(mode="json"), (data / "small",))
-    assert run_jobs([job], out, at_once=1) == []
-    found = result_of(out, job)
-    assert found is not None
-    assert set(found.scores) == {0, 1}
+    spec = RunSpec.resolve([layer], task="text", finetune=False)
+    job = Job("frozen", "DRIFT", "small-3", "frozen", spec.described(), (data / "small",))
+    assert run_jobs([job], out, n_jobs=1) == []
+    result = result_of(out, job)
+    assert result is not None
+    assert set(result.scores) == {0, 1}
     assert not (cell_folder(out, job) / RUN / "model").exists()
     assert (cell_folder(out, job) / RUN / "report.html").exists()
     assert "The model was not kept" in (cell_folder(out, job) / RUN / "report.html").read_text(encoding="utf-8")
-    (picture,) = rings(EXHIBITS["rings"], "frozen", {job: found}, out / "figures" / "stem", out)
+    (picture,) = rings(EXHIBITS["rings"], "frozen", {job: result}, out / "figures" / "stem", out)
     assert picture.path.name == "stem-small-3-drift.png"
     assert "step 4" in picture.path.with_suffix(".svg").read_text(encoding="utf-8")
     assert picture.alt.startswith("DRIFT, small-3. Rings of right and wrong predictions.")
@@ -239,35 +285,35 @@ def test_a_dictionary_becomes_rules_beside_the_run(data: Path, out: Path, monkey
 
     def stopped(*, config: Any, **_: Any) -> Any:
         read.append(TokenRuleSet.from_file(config["data"]["rules"]))
-        raise FileError("that will do")
+        raise FileError("stopped by the test")
 
     monkeypatch.setattr(running, "fit", stopped)
-    (failure,) = run_jobs([job], out, at_once=1)
-    assert failure.reason == "that will do"
+    (failure,) = run_jobs([job], out, n_jobs=1)
+    assert failure.reason == "stopped by the test"
     (spans,) = read[0].find(Sentence(["an", "aspirin", "after", "a", "heart", "attack"]))
     assert {(span.start, span.end, span.type) for span in spans} == {(1, 2, "Chemical"), (4, 6, "Disease")}
 
 
-def test_processes_beside_each_other_give_what_one_gives(data: Path, out: Path) -> None:
+def test_several_processes_give_the_same_scores_as_one(data: Path, out: Path) -> None:
     jobs = [small_job(data, seed=seed) for seed in (0, 10, 20)]
-    assert run_jobs(jobs, out, at_once=2) == []
-    assert run_jobs(jobs, out.with_name("one"), at_once=1) == []
+    assert run_jobs(jobs, out, n_jobs=2) == []
+    assert run_jobs(jobs, out.with_name("one"), n_jobs=1) == []
     assert [scores(out, job) for job in jobs] == [scores(out.with_name("one"), job) for job in jobs]
 
 
-def test_ray_gives_what_one_process_gives(data: Path, out: Path) -> None:
+def test_ray_gives_the_same_scores_as_one_process(data: Path, out: Path) -> None:
     pytest.importorskip("ray", reason="ray is not installed")
     jobs = [small_job(data, seed=seed) for seed in (0, 10)]
     assert run_jobs(jobs, out, cluster="ray") == []
-    assert run_jobs(jobs, out.with_name("one"), at_once=1) == []
+    assert run_jobs(jobs, out.with_name("one"), n_jobs=1) == []
     assert [scores(out, job) for job in jobs] == [scores(out.with_name("one"), job) for job in jobs]
 
 
-def test_representations_are_drawn_a_figure_a_graph_and_a_panel_a_method(data: Path, out: Path) -> None:
+def test_representations_have_one_figure_per_graph_and_one_panel_per_method(data: Path, out: Path) -> None:
     tsne = EXHIBITS["tsne"]
     jobs = [small_job(data, method) for method in ("self-training", "drift")]
     drawn = [replace(job, row=row.title, cell="cora-10") for job, row in zip(jobs, tsne.rows, strict=True)]
-    assert run_jobs(drawn, out, at_once=1) == []
+    assert run_jobs(drawn, out, n_jobs=1) == []
     results = {job: result_of(out, job) for job in drawn}
     (picture,) = pictures_of(tsne, "graph", results, out / "figures" / "stem", out)  # type: ignore[arg-type]
     assert (picture.path.parent.name, "cora-10" in picture.alt) == ("stem-cora-10", True)
@@ -275,18 +321,18 @@ def test_representations_are_drawn_a_figure_a_graph_and_a_panel_a_method(data: P
     assert [f"{row.title} on cora" in panels for row in tsne.rows] == [True, True]
 
 
-def test_a_process_that_is_killed_is_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_process_is_an_error_of_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "run_job", die)
-    monkeypatch.setattr(running, "_batches", lambda jobs: [list(jobs)])  # one alone would be run in this process
-    with pytest.raises(StateError, match="the same command goes on"):
-        run_jobs([small_job(data, seed=seed) for seed in range(3)], out, at_once=2)
+    monkeypatch.setattr(running, "_batches", lambda jobs: [list(jobs)])  # a single job would be run in this process
+    with pytest.raises(StateError, match="the same command continues"):
+        run_jobs([small_job(data, seed=seed) for seed in range(3)], out, n_jobs=2)
 
 
 def die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_clusters_that_are_not_there_are_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_an_error_of_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(PackageError, match="pip install ray"):
         run_jobs([small_job(data)], out, cluster="ray")
@@ -295,10 +341,10 @@ def test_clusters_that_are_not_there_are_one_line(data: Path, out: Path, monkeyp
         run_jobs([small_job(data)], out, cluster="tcp://127.0.0.1:9")
 
 
-def test_a_dask_worker_that_is_killed_costs_no_run(data: Path, out: Path) -> None:
+def test_no_run_is_lost_if_a_dask_worker_is_killed(data: Path, out: Path) -> None:
     distributed = pytest.importorskip("distributed")
     jobs = [small_job(data, seed=seed, steps=200, checkpoint_every=20) for seed in (0, 10, 20)]
-    told: list[str] = []
+    finished: list[str] = []
     failures: list[Any] = []
     settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as client:
@@ -307,7 +353,7 @@ def test_a_dask_worker_that_is_killed_costs_no_run(data: Path, out: Path) -> Non
 
         def go() -> None:
             failures.extend(
-                run_jobs(jobs, out, cluster=cluster.scheduler_address, done=lambda job: told.append(job.key))
+                run_jobs(jobs, out, cluster=cluster.scheduler_address, done=lambda job: finished.append(job.key))
             )
 
         bench = threading.Thread(target=go)
@@ -317,9 +363,9 @@ def test_a_dask_worker_that_is_killed_costs_no_run(data: Path, out: Path) -> Non
         bench.join(300)
         assert not bench.is_alive()
     assert failures == []
-    assert sorted(told) == sorted(job.key for job in jobs)
-    assert {folder.name for folder in (out / "cells").iterdir()} == set(told)
-    assert run_jobs(jobs, out.with_name("one"), at_once=1) == []
+    assert sorted(finished) == sorted(job.key for job in jobs)
+    assert {folder.name for folder in (out / "cells").iterdir()} == set(finished)
+    assert run_jobs(jobs, out.with_name("one"), n_jobs=1) == []
     for job in jobs:
         assert scores(out, job) == scores(out.with_name("one"), job)
 
@@ -329,12 +375,12 @@ def scores(out: Path, job: Job) -> dict[str, float]:
 
 
 def busy_worker(client: Any, out: Path, seconds: float = 200) -> str:
-    """The address of a worker in the middle of a run: one that has written a checkpoint and no result."""
+    """The address of a worker that is in the middle of a run: there is a checkpoint and no result."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        begun = {place.parent.parent.parent for place in out.glob(f"cells/*/{RUN}/checkpoints/*")}
+        begun = {checkpoint.parent.parent.parent for checkpoint in out.glob(f"cells/*/{RUN}/checkpoints/*")}
         busy = [worker for worker, tasks in client.processing().items() if tasks]
-        if busy and any(not (place / RESULT).exists() for place in begun):
+        if busy and any(not (folder / RESULT).exists() for folder in begun):
             return str(busy[0])
         time.sleep(0.01)
     raise AssertionError("no worker ever wrote a checkpoint")

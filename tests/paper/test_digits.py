@@ -1,4 +1,4 @@
-"""The digits comparison, on a fitting that takes a moment: who sees what."""
+"""The comparison on digits: which rows and labels each method gets."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def recorded(labels_per_class: int | None, seeds: list[int]) -> tuple[dict[str, 
     return seen, ticks
 
 
-def test_every_method_meets_the_same_splits_and_test_rows_are_never_trained_on() -> None:
+def test_every_method_gets_the_same_splits_and_test_rows_are_never_trained_on() -> None:
     X, _ = load_digits(return_X_y=True)
     seen, ticks = recorded(5, [0, 1])
     assert len(ticks) == 4
@@ -62,7 +62,7 @@ def test_every_method_meets_the_same_splits_and_test_rows_are_never_trained_on()
     assert not np.array_equal(seen["a"][0]["X_test"], seen["a"][1]["X_test"])
 
 
-def test_labels_that_are_kept_are_the_rows_own() -> None:
+def test_kept_labels_are_the_true_ones() -> None:
     X, y = load_digits(return_X_y=True)
     own = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
     fit = recorded(5, [3])[0]["a"][0]
@@ -70,17 +70,17 @@ def test_labels_that_are_kept_are_the_rows_own() -> None:
     assert [own[row.tobytes()] for row in fit["X"][chosen]] == fit["y"][chosen].tolist()
 
 
-def test_no_budget_leaves_every_training_row_its_label() -> None:
+def test_without_a_budget_every_training_row_keeps_its_label() -> None:
     fit = recorded(None, [0])[0]["a"][0]
     assert -1 not in fit["y"]
 
 
-def test_more_labels_than_there_are_is_refused() -> None:
+def test_more_labels_than_exist_are_refused() -> None:
     with pytest.raises(LabelError, match="ask for fewer labels"):
         recorded(500, [0])
 
 
-def test_ours_differ_in_the_coupling_alone() -> None:
+def test_our_methods_differ_only_in_the_coupling() -> None:
     settings = {name: build(3).get_params() for name, build in OURS.items()}
     couplings = {name: values.pop("coupling") for name, values in settings.items()}
     assert couplings == {"Supervised": "none", "Self-training": "detached", "DRIFT": "differentiable"}
@@ -104,10 +104,10 @@ def test_the_demo_shows_the_same_numbers_on_the_page(tmp_path: Path, monkeypatch
         for name, build in OURS.items()
     }
     monkeypatch.setattr(digits, "OURS", tiny)
-    shown = digits.demo(tmp_path / "out", progress)
-    page = shown.page.read_text(encoding="utf-8")
-    assert shown.page == tmp_path / "out" / "report.html"
-    assert [row[0] for row in shown.tables[0].rows] == [*OURS]
-    for row in shown.tables[0].rows:
+    result = digits.demo(tmp_path / "out", progress)
+    page = result.page.read_text(encoding="utf-8")
+    assert result.page == tmp_path / "out" / "report.html"
+    assert [row[0] for row in result.tables[0].rows] == [*OURS]
+    for row in result.tables[0].rows:
         assert all(f">{cell}<" in page for cell in row)
-    assert all(finding in page for finding in shown.findings)
+    assert all(finding in page for finding in result.findings)

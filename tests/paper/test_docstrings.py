@@ -1,4 +1,4 @@
-"""Docstrings as a corpus: what is taken, what is masked, and that nothing is imported."""
+"""Docstrings as a corpus: which are used, what is masked, and that nothing is imported."""
 
 import json
 import re
@@ -47,7 +47,7 @@ TAKEN = [
 
 
 def package(folder: Path, name: str, **files: str) -> tuple[str, tuple[str, ...]]:
-    """A package with files in its folder `part`; what `LIBRARIES` would say of it."""
+    """Make a package with files in its folder `part`; returns its entry in `LIBRARIES`."""
     part = folder / name / "part"
     (part / "tests").mkdir(parents=True)
     (folder / name / "__init__.py").write_text("")
@@ -61,29 +61,29 @@ def package(folder: Path, name: str, **files: str) -> tuple[str, tuple[str, ...]
 
 
 def says(*texts: str) -> str:
-    return "\n".join(f'def f{place}():\n    """{text}"""' for place, text in enumerate(texts))
+    return "\n".join(f'def f{number}():\n    """{text}"""' for number, text in enumerate(texts))
 
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder whose packages can be found; its own name is one that would be skipped inside a package."""
+    """A folder on the import path; inside a package, a folder of this name would be skipped."""
     folder = tmp_path / "tests"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     return folder
 
 
-def test_first_paragraphs_of_what_is_public_are_taken_and_nothing_is_run(
+def test_first_paragraphs_of_public_docstrings_are_used_and_nothing_is_run(
     shelf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = package(shelf, "spoken", b=SOURCE, a=says("The file with the first name comes first."), c="def f[:")
-    monkeypatch.setattr(module, "LIBRARIES", {"spoken": found})
-    assert [*module._texts(*found)] == ["The file with the first name comes first.", *TAKEN]
+    library = package(shelf, "spoken", b=SOURCE, a=says("The file with the first name comes first."), c="def f[:")
+    monkeypatch.setattr(module, "LIBRARIES", {"spoken": library})
+    assert [*module._texts(*library)] == ["The file with the first name comes first.", *TAKEN]
     assert sorted(docstrings(4, seed=0)["spoken"]) == sorted(["The file with the first name comes first.", *TAKEN])
     assert "spoken" not in sys.modules
 
 
-def test_texts_come_once_and_shared_ones_not_at_all(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicates_are_dropped_and_shared_texts_left_out(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared, own = "Both of the packages say this sentence.", "Only the first package says this sentence."
     one = package(shelf, "one", a=says(shared, own, own))
     two = package(shelf, "two", a=says(shared, "Only the second package says this sentence."))
@@ -93,7 +93,7 @@ def test_texts_come_once_and_shared_ones_not_at_all(shelf: Path, monkeypatch: py
         docstrings(2, seed=0)
 
 
-def test_a_library_that_is_not_there_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LIBRARIES", {"absent": ("no_such_package", ("part",))})
     with pytest.raises(DataError, match="absent: 0 docstrings"):
         docstrings(1, seed=0)
@@ -122,7 +122,7 @@ def real() -> dict[str, list[str]]:
     return docstrings(500, seed=0)
 
 
-def test_the_installed_libraries_have_enough(real: dict[str, list[str]]) -> None:
+def test_the_installed_libraries_have_enough_texts(real: dict[str, list[str]]) -> None:
     assert [*real] == [*LIBRARIES]
     texts = [text for of in real.values() for text in of]
     assert len(texts) == len(set(texts)) == 4 * 500
@@ -134,13 +134,13 @@ def test_no_text_names_a_library(real: dict[str, list[str]]) -> None:
     assert [text for of in real.values() for text in of if telling.search(text)] == []
 
 
-def test_seeds_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_seed_chooses_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LIBRARIES", {"numpy": ("numpy", ("polynomial",))})
     assert docstrings(20, seed=0) == docstrings(20, seed=0)
     assert docstrings(20, seed=0) != docstrings(20, seed=1)
 
 
-def test_nothing_is_imported_for_it() -> None:
+def test_no_library_is_imported() -> None:
     code = (
         "import json, sys; from drift.paper.demos import docstrings as module;"
         " module.LIBRARIES = {'sklearn': ('sklearn', ('svm',)), 'scipy': ('scipy', ('fft',))};"

@@ -1,4 +1,4 @@
-"""Two moons: all trials at once are the trials one by one, and the methods differ in the coupling alone."""
+"""Two moons: stacked trials equal single trials, and the methods differ only in the coupling."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def weights(module: nn.Module) -> Tensor:
 
 
 def by_hand(config: MoonsConfig, seed: int, coupled: bool) -> tuple[list[float], list[Tensor]]:
-    """The warm-up of one seed as a plain loop: accuracies and weights, at the start and after every epoch."""
+    """One seed as a plain loop: accuracies and weights, at the start and after every epoch."""
     data = two_moons(seed=seed, noise=config.noise)
     torch.manual_seed(seed)
     student = mlp(2, 2, hidden=(config.hidden,), activation="tanh")
@@ -68,20 +68,20 @@ def short() -> dict[str, Trials]:
 
 
 @pytest.mark.parametrize("name", COMPARED_METHODS)
-def test_trials_at_once_equal_a_plain_loop_one_by_one(short: dict[str, Trials], name: str) -> None:
-    for place, seed in enumerate(SEEDS):
+def test_stacked_trials_equal_a_plain_loop(short: dict[str, Trials], name: str) -> None:
+    for trial, seed in enumerate(SEEDS):
         accuracy, path = by_hand(SHORT, seed, coupled=name == "DRIFT")
-        assert short[name].accuracy[place].tolist() == pytest.approx(accuracy, rel=1e-4)
+        assert short[name].accuracy[trial].tolist() == pytest.approx(accuracy, rel=1e-4)
         for epoch, expected in enumerate(path):
-            trained = weights(short[name].students[epoch].trial(place))
+            trained = weights(short[name].students[epoch].trial(trial))
             assert torch.allclose(trained, expected, rtol=1e-4, atol=1e-4), (seed, epoch)
 
 
 @pytest.mark.parametrize("name", COMPARED_METHODS)
-def test_trials_at_once_equal_runs_without_stacking(short: dict[str, Trials], name: str) -> None:
-    for place, seed in enumerate(SEEDS):
+def test_stacked_trials_equal_runs_without_stacking(short: dict[str, Trials], name: str) -> None:
+    for trial, seed in enumerate(SEEDS):
         alone = run(SHORT, [seed], COMPARED_METHODS[name], stacked=False)
-        assert short[name].accuracy[place].tolist() == pytest.approx(alone.accuracy[0].tolist(), rel=1e-4)
+        assert short[name].accuracy[trial].tolist() == pytest.approx(alone.accuracy[0].tolist(), rel=1e-4)
 
 
 def test_a_trial_does_not_depend_on_its_neighbours(short: dict[str, Trials]) -> None:
@@ -98,9 +98,9 @@ def test_both_methods_start_from_the_same_student_and_then_part(short: dict[str,
     assert not torch.allclose(weights(theirs.students[1]), weights(ours.students[1]), rtol=1e-3, atol=1e-3)
 
 
-def test_the_methods_differ_in_the_coupling_alone(short: dict[str, Trials]) -> None:
+def test_the_methods_differ_only_in_the_coupling(short: dict[str, Trials]) -> None:
     assert COMPARED_METHODS == {"Self-training": "detached", "DRIFT": "differentiable"}
-    # With α = 1 the interaction is zero: nothing else may tell them apart, shuffles included.
+    # With α = 1 the interaction is zero, so the results must be equal, including the order of the batches.
     frozen = compare(MoonsConfig(initial_epochs=5, epochs=2, alpha=1.0), SEEDS, keep=[2])
     one, other = (trials.students[2] for trials in frozen.values())
     assert torch.equal(weights(one), weights(other))
@@ -122,14 +122,14 @@ def test_the_same_seeds_give_the_same_bits_whatever_the_threads(short: dict[str,
 
 
 def test_accuracy_is_measured_by_the_student_that_is_kept(short: dict[str, Trials]) -> None:
-    for place, seed in enumerate(SEEDS):
+    for trial, seed in enumerate(SEEDS):
         data = two_moons(seed=seed, noise=SHORT.noise)
         for epoch, stack in short["DRIFT"].students.items():
-            predicted = stack.trial(place)(data.x_test).argmax(1)
-            assert short["DRIFT"].accuracy[place, epoch] == (predicted == data.y_test).double().mean()
+            predicted = stack.trial(trial)(data.x_test).argmax(1)
+            assert short["DRIFT"].accuracy[trial, epoch] == (predicted == data.y_test).double().mean()
 
 
-def test_ticks_once_an_epoch_and_keeps_what_was_asked_for() -> None:
+def test_ticks_once_per_epoch_and_keeps_the_requested_epochs() -> None:
     ticks: list[int] = []
     results = compare(SHORT, [0], keep=[1], tick=lambda: ticks.append(1))
     assert len(ticks) == len(COMPARED_METHODS) * SHORT.epochs
@@ -148,7 +148,7 @@ def test_several_seeds_without_stacking_are_refused() -> None:
         run(SHORT, [0, 1], "detached", stacked=False)
 
 
-def test_the_settings_are_the_papers() -> None:
+def test_the_defaults_are_those_of_the_paper() -> None:
     config = moons.MoonsConfig()
     assert (config.hidden, config.initial_epochs, config.epochs) == (50, 50, 150)
     assert (config.learning_rate, config.alpha, config.tau) == (0.01, 0.5, 0.5)

@@ -1,11 +1,11 @@
-"""Every number of the paper's appendix, written out here a second time."""
+"""The presets hold the numbers of the paper's appendix, which are repeated here."""
 
 import pytest
 
 from drift.errors import ConfigError
 from drift.paper.presets import PROFILES, preset, preset_names
 
-# Maximum tokens, batch size, initialisation steps, T, α, τ: columns of the table for weak supervision.
+# Maximum length, batch size, initialisation steps, T, α, τ: the columns of the table for weak supervision.
 WEAK = {
     "agnews": (128, 32, 160, 3000, 0.95, 0.5),
     "imdb": (256, 16, 160, 2500, 0.9, 0.5),
@@ -75,13 +75,13 @@ def test_the_paragraph_on_textcnn(name: str) -> None:
 @pytest.mark.parametrize("name", ONE_OVER_TAU)
 def test_the_paragraph_on_graphs(name: str) -> None:
     for setting, model, one_over_tau in zip(("semi", "grand"), ("gcn", "grand"), ONE_OVER_TAU[name], strict=True):
-        found = preset(name, setting, "paper")
-        assert found["model"]["name"] == model
-        assert found["method"]["alpha"] == 0.99
-        assert 1 / found["method"]["tau"] == pytest.approx(one_over_tau, rel=1e-15)
+        settings = preset(name, setting, "paper")
+        assert settings["model"]["name"] == model
+        assert settings["method"]["alpha"] == 0.99
+        assert 1 / settings["method"]["tau"] == pytest.approx(one_over_tau, rel=1e-15)
 
 
-def test_there_is_a_preset_for_each_dataset_of_the_paper_and_no_other() -> None:
+def test_every_dataset_of_the_paper_has_a_preset() -> None:
     assert preset_names() == sorted({*WEAK, *SEMI, *ONE_OVER_TAU})
 
 
@@ -93,21 +93,21 @@ def test_every_setting_has_every_profile(profile: str) -> None:
     settings["agnews"].append("textcnn")
     settings["imdb"].append("textcnn")
     settings.update({name: ["semi", "grand"] for name in ONE_OVER_TAU})
-    for name, each in settings.items():
-        for setting in each:
+    for name, of_dataset in settings.items():
+        for setting in of_dataset:
             assert set(preset(name, setting, profile)) <= {"model", "method", "training"}
         with pytest.raises(ConfigError) as caught:
             preset(name, "none", profile)
-        assert str(caught.value) == f"'none' is not a setting of {name} (there are: {', '.join(each)})"
+        assert str(caught.value) == f"'none' is not a setting of {name} (there are: {', '.join(of_dataset)})"
 
 
-def test_changing_what_was_read_changes_no_later_reading() -> None:
+def test_a_changed_preset_does_not_change_later_reads() -> None:
     preset("agnews", "weak")["method"]["tau"] = 9
     assert preset("agnews", "weak")["method"]["tau"] == 0.5
 
 
 @pytest.mark.parametrize(
-    ("asked", "answer"),
+    ("arguments", "message"),
     [
         (("agnew", "weak"), "'agnew' is not a preset; did you mean 'agnews'?"),
         (("../presets/agnews", "weak"), "is not a preset"),
@@ -116,14 +116,14 @@ def test_changing_what_was_read_changes_no_later_reading() -> None:
         (("agnews", "weak", "lap-top"), "not a profile; did you mean 'laptop'"),
     ],
 )
-def test_a_wrong_name_is_told_with_what_there_is(asked: tuple[str, ...], answer: str) -> None:
+def test_a_wrong_name_is_an_error_that_lists_the_known_ones(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        preset(*asked)
-    assert answer in str(caught.value)
+        preset(*arguments)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_preset_of_another_task_is_refused_with_those_of_this_one() -> None:
+def test_a_preset_of_another_task_is_refused_and_those_of_this_task_are_listed() -> None:
     assert preset_names("text") == ["agnews", "amazon", "imdb", "yelp"]
     assert sorted(name for task in ("text", "tokens", "nodes") for name in preset_names(task)) == preset_names()
     assert preset("agnews", "weak", task="text") == preset("agnews", "weak")

@@ -1,4 +1,4 @@
-"""The published rules in our format make the published weak labels."""
+"""The published rules, converted to our format, reproduce the published weak labels."""
 
 import gzip
 import json
@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from drift.data.packages import PackageError
-from drift.errors import DataError
+from drift.errors import DataError, PackageError
 from drift.paper.published_rules import convert_published
 from drift.weak import PythonRule, RuleSet, label
 
@@ -65,8 +64,8 @@ POLARITY = {
 
 def test_textblob() -> None:
     pytest.importorskip("textblob", reason="textblob is not installed")
-    found = label(["a great, perfect day", "the worst", "a table"], convert_published(POLARITY))
-    assert found.labels == ["positive", "negative", None]
+    weak_labels = label(["a great, perfect day", "the worst", "a table"], convert_published(POLARITY))
+    assert weak_labels.labels == ["positive", "negative", None]
 
 
 def test_without_textblob_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +74,7 @@ def test_without_textblob_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
         label(["a great day"], convert_published(POLARITY))
 
 
-@pytest.mark.parametrize("given", [None, {}, {"classes": ["a", "b"], "rules": [{"name": "r"}]}])
-def test_other_files_are_refused(given: Any) -> None:
+@pytest.mark.parametrize("content", [None, {}, {"classes": ["a", "b"], "rules": [{"name": "r"}]}])
+def test_other_files_are_refused(content: Any) -> None:
     with pytest.raises(DataError, match="these are not published rules"):
-        convert_published(given)
+        convert_published(content)

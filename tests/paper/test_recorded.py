@@ -1,4 +1,4 @@
-"""What the results pages say comes out again."""
+"""Results on record can be reproduced."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,12 @@ ROWS = Path(__file__).parents[2] / "docs" / "results" / "two-moons.jsonl"
 
 
 @pytest.mark.slow
-def test_the_two_moons_of_the_demo_are_those_on_record() -> None:
+def test_the_recorded_scores_of_two_moons_are_reproduced() -> None:
     (row,) = [
         row for line in ROWS.read_text().splitlines() if (row := json.loads(line))["config"] == vars(MoonsConfig())
     ]
     results = compare(MoonsConfig(), range(100))
     for name, key in (("Self-training", "self_training"), ("DRIFT", "drift")):
         recorded = row["trials"]["100"][key][0]
-        # Rounding differs between processors, and single trials sit on a knife's edge: half a point of the mean.
+        # Rounding differs between processors, and single trials can flip because of it: half a point of the mean.
         assert results[name].accuracy[:, -1].mean() == pytest.approx(recorded, abs=0.005)

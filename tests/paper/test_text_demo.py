@@ -1,4 +1,4 @@
-"""The text demonstration, made short: what it says is what was measured, and its files go on working."""
+"""The text demonstration on little data: it shows what was measured, and its files work with other commands."""
 
 import csv
 import html
@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from drift.cli.main import app
 from drift.errors import ConfigError
 from drift.models import encoders
-from drift.paper.demos import docstrings, text_demo
-from drift.paper.demos.demo import Shown
+from drift.paper.demos import DemoResult, docstrings, text_demo
 from drift.paper.demos.text_demo import COMPARED_METHODS, KEYWORDS, _figure, _in_words
 from drift.runs.comparing.statistics import paired_t
 from drift.runs.fit import fit
@@ -28,7 +27,7 @@ PARTS = {
     "scipy": ("scipy", ("fft", "ndimage")),
     "torch": ("torch", ("distributions",)),
 }
-SETTING_NAMES = ("10 labels a library", "keyword rules")
+SETTING_NAMES = ("10 labels per library", "keyword rules")
 
 needs_encoder = pytest.mark.skipif(
     importlib.util.find_spec(encoders.DEFAULT_PACKAGE) is None, reason="the default encoder is not installed"
@@ -36,7 +35,7 @@ needs_encoder = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRIFT_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(docstrings, "LIBRARIES", PARTS)
@@ -52,8 +51,8 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @needs_encoder
-def test_the_files_hold_the_texts_and_no_test_text_is_trained_on(shown: Shown) -> None:
-    folder = shown.page.parent
+def test_the_files_hold_the_texts_and_no_test_text_is_trained_on(result: DemoResult) -> None:
+    folder = result.page.parent
     names = ["report.html", "rules.yaml", "test.csv", "text-accuracy.png", "text-accuracy.svg", "train.csv"]
     assert sorted(path.name for path in folder.iterdir()) == names
     train, test = rows(folder / "train.csv"), rows(folder / "test.csv")
@@ -63,30 +62,30 @@ def test_the_files_hold_the_texts_and_no_test_text_is_trained_on(shown: Shown) -
 
 
 @needs_encoder
-def test_the_table_holds_what_fit_measures_on_these_files(
-    shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_table_holds_the_scores_of_fit_on_these_files(
+    result: DemoResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path))
-    folder = shown.page.parent
-    headings, cells = shown.tables[0].headings, {row[0]: row[1:] for row in shown.tables[0].rows}
+    folder = result.page.parent
+    headings, cells = result.tables[0].headings, {row[0]: row[1:] for row in result.tables[0].rows}
     assert [*headings] == ["", *SETTING_NAMES]
     assert [*cells] == [*COMPARED_METHODS, "DRIFT minus Self-training", "p of a paired t-test"]
 
-    def accuracy(name: str, place: int) -> np.ndarray:
+    def accuracy(name: str, column: int) -> np.ndarray:
         run = fit(
             folder / "train.csv",
             test=folder / "test.csv",
             text="text",
             label="label",
-            **({"labels_per_class": 10}, {"rules": folder / "rules.yaml"})[place],
+            **({"labels_per_class": 10}, {"rules": folder / "rules.yaml"})[column],
             method=COMPARED_METHODS[name],
             finetune=False,
             settings=SETTINGS,
             quiet=True,
         )
-        assert run.metrics["label_budget"]["total"] == (40, 0)[place]
-        shares = np.array([scores["accuracy"] for scores in run.metrics["test"]["scores"]])
-        assert cells[name][place] == f"{100 * shares.mean():.2f} ± {100 * shares.std(ddof=1):.2f}"
+        assert run.record.label_budget.total == (40, 0)[column]
+        shares = np.array([scores["accuracy"] for scores in run.record.test.scores])
+        assert cells[name][column] == f"{100 * shares.mean():.2f} ± {100 * shares.std(ddof=1):.2f}"
         return shares
 
     test = paired_t(accuracy("DRIFT", 0), accuracy("Self-training", 0))
@@ -96,34 +95,34 @@ def test_the_table_holds_what_fit_measures_on_these_files(
 
 
 @needs_encoder
-def test_coverage_and_accuracy_of_the_rules_are_theirs(shown: Shown) -> None:
-    folder = shown.page.parent
+def test_coverage_and_accuracy_of_the_rules_are_right(result: DemoResult) -> None:
+    folder = result.page.parent
     train = rows(folder / "train.csv")
     gold = [row["label"] for row in train]
     rules = RuleSet.from_file(folder / "rules.yaml")
     labels = label([row["text"] for row in train], rules).labels
-    judged = [(said, right) for said, right in zip(labels, gold, strict=True) if said is not None]
-    right = sum(said == right for said, right in judged)
-    assert f"{len(judged) / 80:.1%} of 80 training texts" in shown.findings[-1]
-    assert f"{right / len(judged):.1%} of {len(judged)} labels are right" in shown.findings[-1]
-    assert [row[0] for row in shown.tables[1].rows] == [*KEYWORDS, "together"]
+    judged = [(weak, true) for weak, true in zip(labels, gold, strict=True) if weak is not None]
+    right = sum(weak == true for weak, true in judged)
+    assert f"{len(judged) / 80:.1%} of 80 training texts" in result.findings[-1]
+    assert f"{right / len(judged):.1%} of {len(judged)} labels are right" in result.findings[-1]
+    assert [row[0] for row in result.tables[1].rows] == [*KEYWORDS, "together"]
 
 
 @needs_encoder
-def test_the_page_holds_tables_findings_figure_and_commands(shown: Shown) -> None:
-    page = html.unescape(shown.page.read_text(encoding="utf-8"))
-    assert all(finding in page for finding in shown.findings)
-    assert all(f">{cell}<" in page for table in shown.tables for row in table.rows for cell in row)
-    assert all(f"{command}\n" in page for command, _ in shown.next_steps)
+def test_the_page_has_tables_findings_figure_and_commands(result: DemoResult) -> None:
+    page = html.unescape(result.page.read_text(encoding="utf-8"))
+    assert all(finding in page for finding in result.findings)
+    assert all(f">{cell}<" in page for table in result.tables for row in table.rows for cell in row)
+    assert all(f"{command}\n" in page for command, _ in result.next_steps)
     assert page.count("data:image/png;base64,") == 1
 
 
 @needs_encoder
-def test_the_commands_it_ends_with_run(shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suggested_commands_run(result: DemoResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     short = ["--set", "training.initial_steps=5", "--set", "training.steps=5", "--set", "seeds=2", "--no-onnx"]
-    for command, _ in shown.next_steps:
+    for command, _ in result.next_steps:
         name, *arguments = shlex.split(command)
         assert name == "drift"
         more = short if "--rules" in arguments and arguments[0] == "fit" else []
@@ -133,14 +132,16 @@ def test_the_commands_it_ends_with_run(shown: Shown, tmp_path: Path, monkeypatch
     assert (tmp_path / "runs" / "rules" / "metrics.json").is_file()
 
 
-def test_a_missing_encoder_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_encoder_is_an_error_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(encoders, "DEFAULT_PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match="pip install"):
         text_demo.demo(tmp_path / "out", progress)
     assert not (tmp_path / "out").exists()
 
 
-def test_rules_vote_for_libraries_that_there_are() -> None:
+def test_rules_vote_for_existing_libraries() -> None:
     assert {name.split(":")[0] for name in KEYWORDS} == set(docstrings.LIBRARIES)
 
 
@@ -152,7 +153,7 @@ def test_rules_vote_for_libraries_that_there_are() -> None:
         ([0.62, 0.61, 0.63], "not significant"),
     ],
 )
-def test_wins_ties_and_losses_are_all_said(ours: list[float], words: str) -> None:
+def test_wins_ties_and_losses_are_all_reported(ours: list[float], words: str) -> None:
     theirs = [0.61, 0.62, 0.63]
     text = _in_words("few labels", "Self-training", {"DRIFT": np.array(ours), "Self-training": np.array(theirs)})
     assert words in text
@@ -160,15 +161,15 @@ def test_wins_ties_and_losses_are_all_said(ours: list[float], words: str) -> Non
     assert "3 pairs" in text
 
 
-def test_the_figure_has_a_dot_a_seed_and_means_beside_them() -> None:
+def test_the_figure_has_one_dot_per_seed_and_the_means() -> None:
     scores = {
-        setting: dict(zip(COMPARED_METHODS, np.random.default_rng(place).random((3, 4)), strict=True))
-        for place, setting in enumerate(SETTING_NAMES)
+        setting: dict(zip(COMPARED_METHODS, np.random.default_rng(number).random((3, 4)), strict=True))
+        for number, setting in enumerate(SETTING_NAMES)
     }
-    for axes, (setting, of) in zip(_figure(scores).axes, scores.items(), strict=True):
+    for axes, (setting, by_method) in zip(_figure(scores).axes, scores.items(), strict=True):
         assert axes.get_title() == setting
         assert [tick.get_text() for tick in axes.get_xticklabels()] == [*COMPARED_METHODS]
-        dots = axes.collections[::2]  # each followed by the bar of its errors
-        for place, (shares, dot, mean) in enumerate(zip(of.values(), dots, axes.containers, strict=True)):
-            assert np.allclose(dot.get_offsets(), np.stack([np.full(4, place), 100 * shares], 1))
+        dots = axes.collections[::2]  # each is followed by an error bar
+        for x, (shares, dot, mean) in enumerate(zip(by_method.values(), dots, axes.containers, strict=True)):
+            assert np.allclose(dot.get_offsets(), np.stack([np.full(4, x), 100 * shares], 1))
             assert np.allclose(mean.lines[0].get_ydata(), 100 * shares.mean())

@@ -1,4 +1,4 @@
-"""Two moons: counts, disjoint parts, and the seed alone decides."""
+"""Two moons: counts, disjoint parts, and the same points for the same seed."""
 
 import torch
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ def parts(data: Moons) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 @settings(deadline=None)
 @given(counts=st.tuples(*[st.integers(1, 30)] * 3), seed=st.integers(0, 99), noise=st.sampled_from([0.05, 0.1, 0.3]))
-def test_so_many_points_a_class_and_none_in_two_parts(counts: tuple[int, int, int], seed: int, noise: float) -> None:
+def test_points_per_class_and_disjoint_parts(counts: tuple[int, int, int], seed: int, noise: float) -> None:
     labeled, unlabeled, test = counts
     drawn = parts(two_moons(seed=seed, noise=noise, labeled=labeled, unlabeled=unlabeled, test=test))
     for (x, y), count in zip(drawn, counts, strict=True):
@@ -26,13 +26,13 @@ def test_so_many_points_a_class_and_none_in_two_parts(counts: tuple[int, int, in
     assert len(torch.unique(points, dim=0)) == len(points)
 
 
-def test_equal_counts_are_no_special_case() -> None:
+def test_parts_of_equal_size() -> None:
     for x, y in parts(two_moons(seed=0, noise=0.1, labeled=7, unlabeled=7, test=7)):
         assert x.shape == (14, 2)
         assert torch.bincount(y).tolist() == [7, 7]
 
 
-def test_the_paper_has_12_labelled_and_500_unlabelled_a_class() -> None:
+def test_the_default_is_12_labelled_and_500_unlabelled_points_per_class() -> None:
     assert [len(y) for _, y in parts(two_moons(seed=0, noise=0.1))] == [24, 1000, 500]
 
 

@@ -1,4 +1,4 @@
-"""A real browser to look at pages with: Chromium without a window, spoken to through a pipe."""
+"""A real browser for tests: headless Chromium, controlled through a pipe."""
 
 import base64
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-PATIENCE = 60  # seconds for an answer, after which something is broken
-# Chromium reads its commands from file 3 and answers in file 4; moved up first, for they may stand in each other's way.
+PATIENCE = 60  # seconds to wait for an answer
+# Chromium reads commands from file 3 and writes answers to file 4. Both are first moved up, as they may be swapped.
 BEGIN = "import os, sys\nends = [int(end) for end in sys.argv[1:3]]\n" + (
     "for old, new in (*zip(ends, (103, 104)), (103, 3), (104, 4)): os.dup2(old, new)\n"
     "os.execv(sys.argv[3], sys.argv[3:])"
@@ -20,7 +20,7 @@ BEGIN = "import os, sys\nends = [int(end) for end in sys.argv[1:3]]\n" + (
 
 
 class Browser:
-    """One tab. Everything that pages try is written down: dialogs, and requests for anything but the page itself."""
+    """One tab. It records the dialogs that a page opens, and its requests for anything but itself."""
 
     def __init__(self, profile: Path) -> None:
         assert CHROMIUM is not None
@@ -28,7 +28,7 @@ class Browser:
         self._answers, answers = os.pipe()
         flags = ["--headless=new", "--remote-debugging-pipe", f"--user-data-dir={profile}", "--no-first-run"]
         flags += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]  # only our pages
-        flags += ["--no-sandbox"] * (os.geteuid() == 0)  # root has no other way
+        flags += ["--no-sandbox"] * (os.geteuid() == 0)  # required for root
         start = [sys.executable, "-c", BEGIN, str(commands), str(answers), CHROMIUM, *flags, "about:blank"]
         self._process = subprocess.Popen(
             start, pass_fds=(commands, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -45,7 +45,7 @@ class Browser:
             self.ask(f"{domain}.enable")
 
     def open(self, page: Path, *, width: int = 1000, dark: bool = False) -> None:
-        """Load a file. Its own policy against scripts is left aside, so that escaping alone has to hold."""
+        """Load a file. The page's content security policy is bypassed, so that the tests depend on escaping alone."""
         self.dialogs, self.requests, self._loaded, self._page = [], [], False, page.resolve().as_uri()
         self.ask("Page.setBypassCSP", enabled=True)
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -57,13 +57,13 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
-        found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def press(self, key: str) -> None:
-        for kind in ("keyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode={"Tab": 9}[key])
+        for event in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=event, key=key, code=key, windowsVirtualKeyCode={"Tab": 9}[key])
 
     def photograph(self, path: Path) -> None:
         """The whole page as a PNG."""
@@ -73,7 +73,7 @@ class Browser:
         path.write_bytes(base64.b64decode(taken["data"]))
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command, and the answer to it."""
+        """Send a command and return the answer."""
         number = self._send(method, **parameters)
         while True:
             heard = self._hear()

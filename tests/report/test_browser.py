@@ -1,4 +1,4 @@
-"""Pages in a real browser: nothing in the data runs, nothing leaves, and everyone can read them on anything."""
+"""Pages in a real browser: no text runs as code, nothing is requested, and pages are accessible on any screen."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drift.runs.config import TextConfig
 from drift.runs.report import write_report
+from drift.tasks import TASKS, config_type
 from drift.training.run_folder import RunFolder
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.test_page import HOSTILE
@@ -39,11 +39,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     opened.close()
 
 
-def written(folder: Path, found: dict[str, Any]) -> Path:
+def written(folder: Path, content: dict[str, Any]) -> Path:
     run = RunFolder(folder)
-    run.begin(TextConfig.read({"data": {"train": f"{NASTY[0].replace('/', '')}.csv"}}).model_dump(mode="json"))
+    config = config_type(TASKS[content["task"]])
+    run.begin(config.read({"data": {"train": f"{NASTY[0].replace('/', '')}.csv"}}).model_dump(mode="json"))
     run.write("trace.jsonl", "")
-    run.write_json("metrics.json", found | {"notes": [*NASTY, f"warning: {NASTY[-1]}"], "model": NASTY[10]})
+    run.write_json("metrics.json", content | {"notes": [*NASTY, f"warning: {NASTY[-1]}"], "model": NASTY[10]})
     return folder
 
 
@@ -56,27 +57,28 @@ def text_run(folder: Path) -> Path:
 def token_run(folder: Path) -> Path:
     scores = {"true": 3, "precision": 0.5, "recall": 0.5, "f1": 0.5}
     sentence = {"words": NASTY, "spans": {name: [[0, 2, NASTY[1]], [4, 7, NASTY[11]]] for name in ("true", "model")}}
-    found = metrics(
+    content = metrics(
         "test",
         task="tokens",
         unit="words",
         measures={"f1": "entity F1"},
         entities=True,
+        sentences=9,
         classes=["O", *(f"B-{name}" for name in NASTY)],
         by_type=dict.fromkeys(NASTY, scores),
         errors={name: {"right": 1} for name in NASTY},
         samples=[sentence],
         weak_wrong_model_right={"where": "train", "sentences": [sentence]},
     )
-    found["test"]["scores"] = [{"f1": 0.5}, {"f1": 0.7}]
-    del found["mistakes"]
-    return written(folder, found)
+    content["test"]["scores"] = [{"f1": 0.5}, {"f1": 0.7}]
+    del content["mistakes"], content["confusion"]
+    return written(folder, content)
 
 
 def node_run(folder: Path) -> Path:
-    found = node_metrics(NASTY[:3])
-    found["graph"]["name"] = NASTY[12]
-    run = written(folder, found)
+    content = node_metrics(NASTY[:3])
+    content["graph"]["name"] = NASTY[12]
+    run = written(folder, content)
     (run / "trace.jsonl").write_text("".join(f"{entry}\n".replace("'", '"') for entry in TRACE), encoding="utf-8")
     write_looks(run, {0: [0, 0, 1], 100: [0, 1, 1]}, [0, 1, 1])
     return run
@@ -87,12 +89,12 @@ RUNS = {"text": text_run, "tokens": token_run, "nodes": node_run}
 
 @pytest.fixture(scope="module", params=RUNS)
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of each task with nasty text wherever text of the data goes; its folder has a nasty name too."""
+    """A page of each task with hostile text in every place for text, and in the name of its folder."""
     return write_report(RUNS[request.param](tmp_path_factory.mktemp("runs") / "<b onclick=alert(1)> & run"))
 
 
-def test_the_browser_sees_what_a_bad_page_does(browser: Browser, tmp_path: Path) -> None:
-    """Else the tests below would prove nothing."""
+def test_the_browser_records_what_a_bad_page_does(browser: Browser, tmp_path: Path) -> None:
+    """Otherwise the tests below would prove nothing."""
     bad = tmp_path / "bad.html"
     policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
     body = "<script>alert('ran')</script><img src='http://localhost:9/x.png'><p style='width: 2000px'>wide</p>"
@@ -105,7 +107,7 @@ def test_the_browser_sees_what_a_bad_page_does(browser: Browser, tmp_path: Path)
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, 1200])
-def test_nothing_in_the_data_runs_leaves_or_breaks_the_layout(
+def test_text_does_not_run_request_anything_or_break_the_layout(
     browser: Browser, page: Path, width: int, dark: bool
 ) -> None:
     browser.open(page, width=width, dark=dark)
@@ -132,9 +134,9 @@ def test_landmarks_headings_tables_and_pictures_have_names(browser: Browser, pag
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     pictures = "[...document.images].map(i => [i.alt.trim().length > 0, i.complete && i.naturalWidth > 0])"
-    found = browser.run(pictures)
-    assert found
-    assert all(map(all, found))
+    loaded = browser.run(pictures)
+    assert loaded
+    assert all(map(all, loaded))
     assert browser.run("[...document.querySelectorAll('th')].every(th => ['row', 'col'].includes(th.scope))")
     assert browser.run("[...document.querySelectorAll('tbody tr')].every(tr => tr.cells[0].tagName == 'TH')")
     assert browser.run("[...document.querySelectorAll('[tabindex=\"0\"]')].every(e => e.role && e.ariaLabel.trim())")
@@ -142,11 +144,11 @@ def test_landmarks_headings_tables_and_pictures_have_names(browser: Browser, pag
     assert set(browser.run(targets)) == {1}
 
 
-def test_the_keyboard_reaches_everything_that_scrolls_and_shows_where_it_is(browser: Browser, page: Path) -> None:
+def test_the_keyboard_reaches_everything_that_scrolls_and_focus_is_visible(browser: Browser, page: Path) -> None:
     browser.open(page, width=PHONE)
     browser.press("Tab")
     assert browser.run("document.activeElement.textContent") == "Skip to the content"
-    assert browser.run("document.activeElement.getBoundingClientRect().top") >= 0  # out of sight until then
+    assert browser.run("document.activeElement.getBoundingClientRect().top") >= 0  # out of sight until focused
     scrolling = "[...document.querySelectorAll('body *')].filter(e => e.scrollWidth > e.clientWidth + 1"
     scrolling += " && getComputedStyle(e).overflowX == 'auto')"
     assert browser.run(f"{scrolling}.length") > 0
@@ -158,7 +160,7 @@ def test_the_keyboard_reaches_everything_that_scrolls_and_shows_where_it_is(brow
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_text_stands_out_from_its_ground(browser: Browser, page: Path, dark: bool) -> None:
+def test_text_has_enough_contrast(browser: Browser, page: Path, dark: bool) -> None:
     browser.open(page, dark=dark)
     ground = luminance(browser.run("getComputedStyle(document.body).backgroundColor"))
     assert (ground < 0.1) is dark

@@ -1,4 +1,4 @@
-"""Representations in the plane: the same nodes in every panel, every class told apart, always the same picture."""
+"""Representations in the plane: the same nodes in every panel, distinct classes, a reproducible figure."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ CLASSES = ["_first", "cost in $ and $", "third"]
 
 
 def clouds(rows: int = 45) -> tuple[np.ndarray, np.ndarray]:
-    """Points far from those of other classes, and their classes."""
+    """Points in well-separated clusters, and their classes."""
     labels = np.arange(rows) % 3
     noise = np.random.default_rng(0).normal(size=(rows, 6))
     return 40 * np.eye(6)[labels] + noise, labels
@@ -25,7 +25,7 @@ def drawn(axis: Axes) -> list[np.ndarray]:
     return [np.asarray(points.get_offsets()) for points in axis.collections]
 
 
-def test_a_panel_each_and_points_of_a_class_lie_together() -> None:
+def test_one_panel_per_representation_and_classes_form_clusters() -> None:
     points, labels = clouds()
     figure = tsne_figure({"Self-training": points, "DRIFT": 3 * points}, labels, CLASSES)
     assert [axis.get_title() for axis in figure.axes] == ["Self-training", "DRIFT"]
@@ -33,12 +33,12 @@ def test_a_panel_each_and_points_of_a_class_lie_together() -> None:
         groups = drawn(axis)
         assert [len(group) for group in groups] == [15, 15, 15]
         centres = np.stack([group.mean(0) for group in groups])
-        for kind, group in enumerate(groups):
+        for code, group in enumerate(groups):
             distances = np.linalg.norm(group[:, None] - centres, axis=-1)
-            assert (distances.argmin(-1) == kind).all()
+            assert (distances.argmin(-1) == code).all()
 
 
-def test_names_stand_in_one_legend_as_they_are() -> None:
+def test_one_legend_has_the_names_unchanged() -> None:
     points, labels = clouds()
     figure = tsne_figure({"one": points, "two": points}, labels, CLASSES)
     (legend,) = figure.legends
@@ -47,14 +47,14 @@ def test_names_stand_in_one_legend_as_they_are() -> None:
     assert all(axis.get_legend() is None for axis in figure.axes)
 
 
-def test_more_classes_than_colours_are_told_apart() -> None:
+def test_more_classes_than_colours_look_different() -> None:
     points, _ = clouds(60)
-    axis = tsne_figure({"one": points}, np.arange(60) % 20, [str(kind) for kind in range(20)]).axes[0]
+    axis = tsne_figure({"one": points}, np.arange(60) % 20, [str(code) for code in range(20)]).axes[0]
     looks = {(tuple(each.get_facecolor()[0]), each.get_paths()[0].vertices.tobytes()) for each in axis.collections}
     assert len(looks) == 20
 
 
-def test_nodes_of_unknown_class_are_left_out_and_many_are_sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_of_unknown_class_are_left_out_and_all_panels_share_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_figure, "MOST_DRAWN", 20)
     points, labels = clouds()
     labels[::3] = -1
@@ -72,7 +72,7 @@ def test_the_same_numbers_are_the_same_bytes(tmp_path: Path) -> None:
     assert one.with_suffix(".svg").read_bytes() == other.with_suffix(".svg").read_bytes()
 
 
-def test_what_cannot_be_drawn() -> None:
+def test_too_few_nodes_or_mismatched_labels_are_refused() -> None:
     points, labels = clouds()
     with pytest.raises(DataError, match="DRIFT: 44 nodes for 45 labels"):
         tsne_figure({"DRIFT": points[1:]}, labels, CLASSES)

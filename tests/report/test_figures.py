@@ -1,4 +1,4 @@
-"""Figures: both formats, the same bytes for the same numbers, and the numbers that went in."""
+"""Figures: both formats, the same bytes for the same numbers, and the right numbers."""
 
 import os
 import subprocess
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from drift.report.figures import Panel, decision_regions, learning_curves, save, training_curves
+from drift.report.figures import save, training_curves
+from drift.report.method_figures import Panel, decision_regions, learning_curves
 
 
 def curves() -> Figure:
@@ -29,7 +30,7 @@ FIGURES = {"curves": curves, "regions": regions}
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_both_formats_are_written_and_the_png_is_named(tmp_path: Path, name: str) -> None:
+def test_both_formats_are_written_and_the_path_of_the_png_is_returned(tmp_path: Path, name: str) -> None:
     path = save(FIGURES[name](), tmp_path / "new" / "folder", name)
     assert path == tmp_path / "new" / "folder" / f"{name}.png"
     assert sorted(file.name for file in path.parent.iterdir()) == [f"{name}.png", f"{name}.svg"]
@@ -53,8 +54,8 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     there = tmp_path / "there"
     subprocess.run([sys.executable, "-c", code, str(there)], check=True, env=environment, cwd=root)
-    for kind in ("svg", "png"):
-        assert here.with_suffix(f".{kind}").read_bytes() == (there / f"curves.{kind}").read_bytes()
+    for suffix in ("svg", "png"):
+        assert here.with_suffix(f".{suffix}").read_bytes() == (there / f"curves.{suffix}").read_bytes()
 
 
 def test_curves_show_mean_and_deviation_in_percent() -> None:
@@ -72,13 +73,13 @@ def test_curves_show_mean_and_deviation_in_percent() -> None:
 
 
 def test_a_run_of_several_seeds_has_a_band_and_one_of_one_seed_has_none() -> None:
-    looks = [{"phase": "game", "step": 10 * k, "dev": {"accuracy": 0.6}} for k in (1, 2)]
-    bands = [{**entry, "dev_by_seed": {"accuracy": [0.5, 0.7]}} for entry in looks]
+    entries = [{"phase": "game", "step": 10 * k, "dev": {"accuracy": 0.6}} for k in (1, 2)]
+    bands = [{**entry, "dev_by_seed": {"accuracy": [0.5, 0.7]}} for entry in entries]
     _, with_band = training_curves(bands).axes
     edges = with_band.collections[0].get_paths()[0].vertices[:, 1]
     deviation = 100 * np.std([0.5, 0.7], ddof=1)
     assert (edges.min(), edges.max()) == pytest.approx((60 - deviation, 60 + deviation))
-    assert not training_curves(looks).axes[1].collections
+    assert not training_curves(entries).axes[1].collections
 
 
 def test_the_difference_is_taken_trial_by_trial() -> None:
@@ -88,17 +89,17 @@ def test_the_difference_is_taken_trial_by_trial() -> None:
     curve = next(line for line in middle.lines if len(line.get_xdata()) == 3)
     assert curve.get_ydata() == pytest.approx(100 * gaps.mean(0))
     band = middle.collections[0].get_paths()[0].vertices[:, 1]
-    # As wide as the gaps differ, not as the trials do: the trials' own spread is some ten times this.
+    # As wide as the differences vary; the spread of the trials is about ten times larger.
     assert np.ptp(band) < 100 * (np.ptp(gaps.mean(0)) + 6 * gaps.std(0, ddof=1).max() / np.sqrt(8))
     assert "DRIFT minus Self-training" in middle.get_title()
 
 
-def test_methods_are_told_apart_and_named() -> None:
+def test_methods_look_different_and_are_named() -> None:
     left, *_, right = curves().axes
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["Self-training", "DRIFT"]
     lines = [line for line in left.lines if line.get_label() in ("Self-training", "DRIFT")]
     assert len({line.get_color() for line in lines}) == 2
-    assert len({line.get_linestyle() for line in lines}) == 2  # for those who see no colour
+    assert len({line.get_linestyle() for line in lines}) == 2  # for readers who cannot see the colours
     assert [tick.get_text() for tick in right.get_xticklabels()] == ["Self-training", "DRIFT"]
 
 

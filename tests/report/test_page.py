@@ -1,4 +1,4 @@
-"""The page: whatever text comes in stays text, and the file needs nothing beside it."""
+"""The page: text stays text, and the file is self-contained."""
 
 import base64
 from html.parser import HTMLParser
@@ -30,7 +30,7 @@ HOSTILE = [
 
 
 class Reader(HTMLParser):
-    """Reads a page back: its elements with attributes and text, and whether every element is closed in order."""
+    """Parse a page: its elements with attributes and text; all elements must be closed in order."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -97,7 +97,7 @@ def test_hostile_text_stays_text_in_every_place(tmp_path: Path, text: str) -> No
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
-def test_any_text_comes_back_as_it_went_in(tmp_path: Path, text: str) -> None:
+def test_any_text_is_preserved(tmp_path: Path, text: str) -> None:
     page = write(tmp_path, text)
     assert page.texts["p"] == [text, text]
     assert page.attributes("alt") == [text]
@@ -115,7 +115,7 @@ def test_the_page_fetches_nothing(tmp_path: Path, text: str) -> None:
     assert "@import" not in "".join(page.texts["style"])
 
 
-def test_a_browser_is_told_to_fetch_and_run_nothing(tmp_path: Path) -> None:
+def test_the_content_security_policy_forbids_requests_and_scripts(tmp_path: Path) -> None:
     page = write(tmp_path, "harmless")
     policy = next(values["content"] for _, values in page.elements if "http-equiv" in values)
     assert "default-src 'none'" in policy
@@ -127,7 +127,7 @@ def test_pictures_are_inside_the_file(tmp_path: Path) -> None:
     assert base64.b64decode(source.removeprefix("data:image/png;base64,")) == PIXEL
 
 
-def test_a_page_of_nothing_but_a_title_is_whole(tmp_path: Path) -> None:
+def test_a_page_with_an_empty_section_is_complete(tmp_path: Path) -> None:
     path = write_page(tmp_path / "new" / "folder" / "page.html", "Title", [Section("Empty")])
     page = Reader(path.read_text(encoding="utf-8"))
     assert path == tmp_path / "new" / "folder" / "page.html"
@@ -143,7 +143,7 @@ def test_a_table_without_a_caption_is_named_by_its_section(tmp_path: Path) -> No
     assert page.attributes("aria-labelledby") == []
 
 
-def test_a_column_is_of_texts_or_it_is_not(tmp_path: Path) -> None:
+def test_a_column_with_one_long_cell_wraps_in_every_row(tmp_path: Path) -> None:
     rows = [["short", "1"], ["a cell that goes on for more than forty characters", "2"]]
     page = Reader(
         write_page(tmp_path / "page.html", "Title", [Section("Results", tables=[Table(["a", "b"], rows)])]).read_text()
@@ -151,7 +151,7 @@ def test_a_column_is_of_texts_or_it_is_not(tmp_path: Path) -> None:
     assert page.attributes("class").count("long") == 2
 
 
-def test_a_title_that_is_no_unicode_is_no_fault(tmp_path: Path) -> None:
+def test_a_title_that_is_not_valid_unicode_is_accepted(tmp_path: Path) -> None:
     page = Reader(write_page(tmp_path / "page.html", "a\udcffb", []).read_text(encoding="utf-8"))  # of a file's name
     assert page.texts["h1"] == ["a?b"]
 

@@ -1,4 +1,4 @@
-"""Figures of a run: what went in is what is drawn, whatever classes are called and whatever was not measured."""
+"""Figures of a run: the right numbers are drawn, for any class names and with missing measurements."""
 
 import warnings
 from pathlib import Path
@@ -33,7 +33,7 @@ def lines(axis: Axes) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_the_game_goes_on_where_the_start_ended() -> None:
+def test_the_game_continues_where_the_start_ended() -> None:
     loss, dev = training_curves(TRACE).axes
     assert lines(loss) == {"start": [(10, 2.0), (20, 1.0)], "game": [(30, 0.5)]}
     assert lines(dev) == {"start": [(20, 50.0)], "game": [(20, 50.0), (30, 75.0)]}
@@ -41,7 +41,7 @@ def test_the_game_goes_on_where_the_start_ended() -> None:
 
 
 @pytest.mark.parametrize(("least", "scale"), [(0.1, "log"), (0.0, "linear"), (-0.1, "linear")])
-def test_a_loss_that_is_not_positive_has_no_logarithm(least: float, scale: str) -> None:
+def test_a_loss_that_is_not_positive_has_a_linear_scale(least: float, scale: str) -> None:
     entries = [{"phase": "game", "step": 1, "loss": 1.0}, {"phase": "game", "step": 2, "loss": least}]
     assert training_curves(entries).axes[0].get_yscale() == scale
 
@@ -51,16 +51,16 @@ def test_without_dev_there_is_no_panel_for_it() -> None:
     assert loss.get_ylabel() == "loss"
 
 
-def test_the_game_draws_what_was_looked_at_and_leaves_out_what_was_not() -> None:
-    looks = [TRACE[4], {**TRACE[4], "step": 20, "angle": None, "flips": 3, "mean_omega": 0.5}]
-    norms, angle, shares, flips = game_curves(looks).axes
+def test_the_game_draws_measurements_and_skips_missing_ones() -> None:
+    entries = [TRACE[4], {**TRACE[4], "step": 20, "angle": None, "flips": 3, "mean_omega": 0.5}]
+    norms, angle, shares, flips = game_curves(entries).axes
     assert lines(norms) == {"leader": [(10, 2.0), (20, 2.0)], "(1 - α) interaction": [(10, 1.0), (20, 1.0)]}
     assert [(10, 120.0)] in lines(angle).values()
     assert lines(shares) == {"mean ω": [(20, 50.0)]}
     assert [(20, 3.0)] in lines(flips).values()
 
 
-def test_without_a_part_for_the_teachers_answer_neither_its_norm_nor_an_angle_is_drawn() -> None:
+def test_without_interaction_neither_norms_nor_angle_are_drawn() -> None:
     alone = {**TRACE[4], "interaction_norm": 0.0, "angle": None, "flips": 3, "mean_omega": 0.5}
     shares, flips = game_curves([alone]).axes
     assert lines(shares) == {"mean ω": [(10, 50.0)]}
@@ -99,6 +99,6 @@ def test_confusions_are_counts_shaded_by_share_of_the_true_class() -> None:
 def test_any_class_name_can_be_drawn(tmp_path: Path, names: list[str], drawn: list[str]) -> None:
     figure = confusion(np.eye(2, dtype=int), names)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # matplotlib warns of glyphs it has not
+        warnings.simplefilter("error")  # matplotlib warns about missing glyphs
         save(figure, tmp_path, "confusion")
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == drawn

@@ -6,17 +6,30 @@ from typing import Any
 import pytest
 import yaml
 
+import drift
 from drift.errors import ConfigError, FileError
 from drift.methods import METHODS
 from drift.paper.presets import PROFILES
-from drift.runs.config import RunConfig, TextConfig, merge, nested, read_assignments, read_config, resolve
+from drift.runs.layers import merge, nested, read_assignments, read_config
+from drift.runs.run import new_task
+from drift.runs.spec import RunSpec
+from drift.tasks import TASKS, RunConfig, config_type
+from drift.tasks.config import without_name
 
 KINDS = ("frozen", "finetuned", "textcnn")
+TextConfig = config_type(TASKS["text"])
+FOR_TEXTS = [name for name, method in METHODS.items() if method.serves(TASKS["text"].offers)]
 
 
-def resolved(*layers: dict[str, Any], kind: str = "frozen", **options: Any) -> RunConfig:
-    options = {"weak": False, "preset_name": None, "profile": "laptop", **options}
-    return resolve(kind=kind, layers=layers, **options)
+def resolved(*layers: dict[str, Any], kind: str = "frozen", weak: bool = False, **options: Any) -> RunConfig:
+    """The configuration that layers give for a kind of model. The last layer that names a method chooses it."""
+    if kind == "textcnn":
+        layers = ({"model": {"name": "textcnn"}}, *layers)
+    groups = [group for layer in layers if isinstance(group := layer.get("method"), dict)]
+    method = next((group["name"] for group in reversed(groups) if "name" in group), "drift")
+    spec = RunSpec.resolve(layers, method=method, weak=weak, finetune=kind == "finetuned", **options)
+    assert spec.kind.name == kind
+    return spec.config
 
 
 def test_later_layers_win_and_leave_the_rest() -> None:
@@ -32,13 +45,26 @@ def test_merge_changes_neither() -> None:
     assert (below, above) == ({"a": {"x": 1}, "b": 2}, {"a": {"y": 3}})
 
 
-@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if "text" in method.tasks])
+@pytest.mark.parametrize("name", FOR_TEXTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_method_takes_the_defaults_it_knows(name: str, kind: str) -> None:
-    config = resolved({"method": {"name": name}}, kind=kind)
+    method = METHODS[name]
+    config = resolved({"method": {"name": name}}, kind=method.model or kind)
     assert config.method_name == name
-    assert set(config.method) == {"name", *METHODS[name].settings_type.model_fields}
-    assert type(config.method_settings()) is METHODS[name].settings_type
+    assert set(config.method) == {"name", *method.settings_type.model_fields}
+    task = new_task(RunSpec.resolve([config.model_dump(mode="json")], method=name), quiet=True)
+    assert type(task.method_settings) is method.settings_type
+    assert task.method_settings.model_dump(mode="json") == without_name(config.method)
+
+
+@pytest.mark.parametrize("name", [name for name in FOR_TEXTS if METHODS[name].model])
+def test_a_method_made_for_one_model_gets_it_and_takes_no_other(name: str) -> None:
+    layer = {"method": {"name": name}}
+    own = METHODS[name].model
+    assert resolved(layer, kind=str(own)).model.name == own
+    assert resolved(layer, {"model": {"name": own}}, kind=str(own)).model.name == own
+    with pytest.raises(ConfigError, match=f"{name} trains {own}, not textcnn; leave --model out or use another method"):
+        resolved(layer, kind="textcnn")
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -100,6 +126,14 @@ def test_a_fault_is_one_line(layer: dict[str, Any], message: str) -> None:
         resolved({}, layer)
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("source", ["config", "settings"])
+@pytest.mark.parametrize("group", ["data", "model", "method", "training"])
+@pytest.mark.parametrize("value", ["drift", None, 3])
+def test_a_value_in_the_place_of_a_group_is_one_line(source: str, group: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"^{value!r} is not a group of settings; write group.name=value"):
+        drift.fit("rows.csv", **{source: {group: value}})
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -67,6 +67,16 @@ def test_a_prior_of_another_number_of_classes_is_refused_before_anything_is_comp
         fit(small_table(24, labeled=8), settings={"method": {"prior": [1, 1, 1]}})
 
 
+def test_a_prior_may_be_given_by_class_in_any_order(fit: Fit) -> None:
+    table = small_table(24, labeled=8)
+    by_order, by_name, other = (
+        fit(table, settings={"method": {"prior": prior}})
+        for prior in ([0.3, 0.7], {"sport": 0.7, "money": 0.3}, [0.7, 0.3])
+    )
+    assert same_weights(by_order, by_name)
+    assert not same_weights(by_order, other)
+
+
 def test_the_same_rows_make_the_same_classifier_whatever_they_come_in(fit: Fit, tmp_path: Path) -> None:
     table = small_table(24, labeled=8)
     runs = [fit(in_form(form, table, tmp_path)) for form in ("csv", "jsonl.gz", "parquet", "DataFrame", "Dataset")]
@@ -191,19 +201,45 @@ def test_the_configuration_says_what_was_done(fit: Fit, tmp_path: Path) -> None:
     assert config["data"]["train"] == "the DataFrame"
 
 
-def test_a_dry_run_writes_nothing(fit: Fit, encoder: str, tmp_path: Path) -> None:
-    plan = drift.fit(
-        pandas.DataFrame(small_table(24, labeled=8)),
-        dev=pandas.DataFrame(small_table(6, seed=1)),
-        out=tmp_path / "run",
-        model=encoder,
-        dry_run=True,
-        quiet=True,
-        settings={"training": STEPS, "model": {"max_length": 32}},
-    )
+def test_a_plan_writes_nothing(encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "dev": pandas.DataFrame(small_table(6, seed=1)),
+        "out": tmp_path / "run",
+        "model": encoder,
+        "quiet": True,
+        "settings": {"training": STEPS, "model": {"max_length": 32}},
+    }
+    plan = drift.plan(pandas.DataFrame(small_table(24, labeled=8)), **options)
     assert isinstance(plan, Plan)
     assert (plan.initial_steps, plan.steps, plan.budget.total) == (4, 4, 14)
+    assert plan.evaluations == 3  # one per phase, and one of θinit
+    assert "3 dev evaluations, " in plan.lines()[2]
+    with pytest.warns(FutureWarning, match=r"fit\(dry_run=True\) is deprecated; use drift\.plan"):
+        old: Any = drift.fit(pandas.DataFrame(small_table(24, labeled=8)), **options, dry_run=True)
+    assert isinstance(old, Plan)
+    assert (old.initial_steps, old.steps, old.evaluations, old.budget) == (4, 4, 3, plan.budget)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_parameter_that_does_not_exist_is_refused_by_every_function_that_takes_those_of_fit() -> None:
+    for function in (drift.fit, drift.plan, drift.tune):
+        with pytest.raises(TypeError, match="labels_per_clas"):
+            function("rows.csv", labels_per_clas=3)  # type: ignore[operator]
+
+
+def test_callbacks_are_called_during_training(fit: Fit) -> None:
+    class Counting(drift.Callback):
+        steps = evaluations = 0
+
+        def on_step_end(self, state: Any) -> None:
+            self.steps += 1
+
+        def on_evaluate(self, state: Any, scores: Any) -> None:
+            self.evaluations += 1
+
+    counting = Counting()
+    run = fit(small_table(24, labeled=8), dev=small_table(6, seed=1), callbacks=[counting])
+    assert (counting.steps, counting.evaluations) == (run.metrics["steps"], 3) == (8, 3)
 
 
 def test_a_finished_run_can_be_resumed_to_itself(fit: Fit, tmp_path: Path) -> None:
@@ -220,8 +256,8 @@ def test_what_is_said_beside_resume_is_heard(fit: Fit, tmp_path: Path) -> None:
     for other in ({"test": "other.csv"}, {"method": "self-training"}, {"settings": {"training": {"steps": 7}}}):
         with pytest.raises(DriftError, match="resume with the same ones, or use a new folder"):
             drift.fit(out=tmp_path / "run", resume=True, quiet=True, **other)
-    plan = drift.fit(out=tmp_path / "run", resume=True, dry_run=True, quiet=True)
-    assert isinstance(plan, Plan)
+    plan = drift.plan(out=tmp_path / "run", resume=True, quiet=True)
+    assert (plan.initial_steps, plan.steps) == (4, 4)
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "run").rglob("*") if file.is_file()} == before
 
 
@@ -299,5 +335,6 @@ def test_a_folder_in_use_is_left_alone(fit: Fit, tmp_path: Path) -> None:
     with pytest.raises(DriftError, match="is not a run's folder"):
         drift.fit(out=tmp_path, resume=True)
     assert (tmp_path / "mine").read_text() == "mine"
-    with pytest.raises(ConfigError, match="no table was given"):
-        drift.fit(out=tmp_path / "new")
+    for function in (drift.fit, drift.plan):
+        with pytest.raises(ConfigError, match="no table was given"):
+            function(out=tmp_path / "new")

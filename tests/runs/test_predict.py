@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from sklearn.metrics import accuracy_score, f1_score
 
 import drift
 from drift.errors import ConfigError, DataError, DriftError, FileError, LabelError
+from drift.runs.predict import predict_file
 from drift.runs.result import Run
-from tests.runs.small import small_encoder, small_fit, small_table, write_csv
+from drift.tasks.record import VERSION
+from tests.runs.small import metrics_of, small_encoder, small_fit, small_table, write_csv
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
 datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
@@ -47,10 +51,11 @@ def test_every_row_and_column_is_kept_in_order(run: Run, folder: Path, tmp_path:
     table = small_table(ROWS, seed=3)
     table["body"][700] = ""
     path = write_csv(tmp_path / "new.csv", table)
-    pieces: list[None] = []
-    assert drift.predict(folder, path, tmp_path / "out.csv", tick=lambda: pieces.append(None)) is None
+    chunks: list[None] = []
+    labels = drift.predict(folder, path, tmp_path / "out.csv", tick=lambda: chunks.append(None))
     found = rows(tmp_path / "out.csv")
-    assert len(pieces) == 3
+    assert len(chunks) == 3
+    assert labels == [row["predicted"] for row in found] == drift.predict(run, path)
     assert list(found[0]) == ["id", "body", "topic", *ADDED]
     for name in table:
         assert [row[name] for row in found] == table[name]
@@ -91,6 +96,16 @@ def test_rows_below_the_threshold_get_no_label(run: Run, tmp_path: Path) -> None
     drift.predict(run, pandas.DataFrame(table), tmp_path / "out.csv", abstain_below=threshold)
     assert [row["predicted"] or None for row in rows(tmp_path / "out.csv")] == found
     assert all(float(row["confidence"]) > 0 for row in rows(tmp_path / "out.csv"))
+
+
+def test_a_file_is_predicted_to_the_same_table_without_keeping_labels(run: Run, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "new.csv", small_table(ROWS, seed=3))
+    chunks: list[None] = []
+    options: dict[str, Any] = {"abstain_below": 0.55, "tick": lambda: chunks.append(None)}
+    assert predict_file(run, path, tmp_path / "out.csv", **options) == ROWS
+    assert len(chunks) == 3
+    drift.predict(run, path, tmp_path / "twin.csv", abstain_below=0.55)
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "twin.csv").read_bytes()
 
 
 def test_columns_of_the_table_are_never_written_over(run: Run, tmp_path: Path) -> None:
@@ -188,9 +203,49 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     for folder, message in ((tmp_path, "finished run"), (tmp_path / "none", "none is not there; give the folder")):
         with pytest.raises(FileError, match=message):
             drift.load(folder)
-    (tmp_path / "metrics.json").write_text("[]")
-    with pytest.raises(FileError, match="not what a run writes"):
-        drift.load(tmp_path)
-    (tmp_path / "metrics.json").write_text("{}")
+    for content, message in {
+        "[]": "metrics.json is not the record of a run; copy the run's folder again",
+        "{}": "metrics.json is not the record of a run",
+        '{"task": 3}': "metrics.json is not the record of a run",
+        '{"task": "text"}': r"metrics.json is damaged: unit: field required \(and \d+ more faults\); copy",
+        '{"task": "images"}': "is a run of task 'images', which is not built in; pass its class as task=",
+        "{": "metrics.json cannot be read .*finished run",
+    }.items():
+        (tmp_path / "metrics.json").write_text(content)
+        with pytest.raises(FileError, match=message) as error:
+            drift.load(tmp_path)
+        assert "\n" not in str(error.value)
+
+
+def test_a_run_without_its_model_or_of_another_task_or_version(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    with pytest.raises(FileError, match="is a run of task 'text', not of 'tokens'"):
+        drift.load(tmp_path / "run", task="tokens")
+    shutil.rmtree(tmp_path / "run" / "model")
     with pytest.raises(DriftError, match="cannot be opened as a trained model"):
-        drift.load(tmp_path)
+        drift.load(tmp_path / "run")
+    record = metrics_of(tmp_path / "run")
+    assert record["version"] == VERSION
+    (tmp_path / "run" / "metrics.json").write_text(json.dumps({**record, "version": VERSION + 1}))
+    with pytest.raises(FileError, match=f"version {VERSION + 1}; this drift reads up to {VERSION}: install a newer"):
+        drift.load(tmp_path / "run")
+
+
+def test_a_record_without_a_version_is_read(run: Run, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    record = metrics_of(folder)
+    del record["version"]
+    (tmp_path / "run" / "metrics.json").write_text(json.dumps(record))
+    opened = drift.load(tmp_path / "run")
+    assert opened.record.version == 1
+    assert opened.metrics == record
+    assert opened.predict(["team", "bank"]) == run.predict(["team", "bank"])
+
+
+def test_metrics_and_notes_are_what_the_folder_holds_and_copies(run: Run, folder: Path) -> None:
+    assert run.metrics == metrics_of(folder)
+    assert run.notes == metrics_of(folder)["notes"]
+    run.notes.append("mine")
+    run.metrics["steps"] = 0
+    assert run.metrics == metrics_of(folder)
+    assert run.notes == metrics_of(folder)["notes"]

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import pytest
 
 import drift
 from drift.errors import StateError
-from drift.runs.config import resolve
-from drift.runs.fit import Fitting
+from drift.runs import run as execution
 from drift.runs.result import Run
+from drift.runs.spec import RunSpec
 from drift.runs.tuning import tune as tuning
 from drift.runs.tuning.search_space import search_space
-from drift.runs.tuning.trials import NEVER_PRUNED, Trials, train_apart
+from drift.runs.tuning.trials import NEVER_PRUNED, Trials, train_in_worker
 from tests.runs.small_graphs import STEPS, small_graph, write_npz
 
 optuna = pytest.importorskip("optuna", reason="needs optuna: pip install 'drift-ssl[tune]'")
@@ -39,23 +40,24 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trials(graph: Path) -> Trials:
     """What `drift.tune` makes of the graph."""
     layer = {**CONFIG, "data": {"train": str(graph)}, "seeds": 2}
-    config = resolve(task="nodes", kind="gcn", weak=False, preset_name=None, profile="laptop", layers=[layer])
-    sources = {"train": str(graph), "unlabeled": None, "dev": None, "test": None}
-    fitting = Fitting(config, "gcn", sources, None, quiet=True)
-    fitting.task.read(sources)
-    return Trials(config, "gcn", sources, search_space(config), fitting.task.fingerprint())
+    spec = RunSpec.resolve([layer], task="nodes")
+    assert spec.kind.name == "gcn"
+    assert spec.sources == {"train": str(graph), "unlabeled": None, "dev": None, "test": None}
+    task = execution.new_task(spec, quiet=True)
+    task.read(spec.sources)
+    return Trials(spec, search_space(spec), task.fingerprint())
 
 
 def small_tune(graph: Any, **options: Any) -> Run:
     run = drift.tune(
-        graph, **{"task": "nodes", "seeds": 2, "quiet": True, "config": CONFIG, "trials": TRIALS, **options}
+        graph, **{"task": "nodes", "seeds": 2, "quiet": True, "config": CONFIG, "n_trials": TRIALS, **options}
     )
     assert isinstance(run, Run)
     return run
 
 
 def again(folder: Path, **options: Any) -> Run:
-    run = drift.tune(out=folder, resume=True, quiet=True, trials=TRIALS, **options)
+    run = drift.tune(out=folder, resume=True, quiet=True, n_trials=TRIALS, **options)
     assert isinstance(run, Run)
     return run
 
@@ -63,7 +65,7 @@ def again(folder: Path, **options: Any) -> Run:
 @pytest.fixture(scope="module")
 def searched(graph: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A search by two processes, from beginning to end."""
-    return small_tune(graph, jobs=AT_ONCE, out=tmp_path_factory.mktemp("searched") / "run")
+    return small_tune(graph, n_jobs=AT_ONCE, out=tmp_path_factory.mktemp("searched") / "run")
 
 
 def journal(folder: Path) -> Path:
@@ -119,7 +121,7 @@ def test_a_trial_is_one_line_of_the_journal(searched: Run) -> None:
 
 
 def test_a_search_that_was_killed_goes_on_to_the_same_end(searched: Run, cut_short: Path) -> None:
-    run = again(cut_short, jobs=AT_ONCE)
+    run = again(cut_short, n_jobs=AT_ONCE)
     assert run.metrics["tuning"] == searched.metrics["tuning"]
     assert run.metrics["test"] == searched.metrics["test"]
     assert journal(cut_short).read_bytes().count(b'"params"') == TRIALS  # nothing was trained twice
@@ -134,7 +136,7 @@ def test_a_round_is_drawn_from_the_rounds_before(trials: Trials) -> None:
     alone = trials.study()
     alone.add_trials(before)
     assert trials.ask(alone, 12).params == drawn[0]  # as a search one by one would
-    usual = {each.path: each.usual(trials.config) for each in trials.space}
+    usual = {each.path: each.usual(trials.spec.config) for each in trials.space}
     assert trials.round([], 2)[0] == pytest.approx(usual)
 
 
@@ -151,7 +153,7 @@ def test_a_round_is_drawn_from_the_rounds_before(trials: Trials) -> None:
 )
 def test_a_worker_stops_a_trial_by_the_median_of_those_before(trials: Trials, scores: list[list[float]]) -> None:
     before = earlier(trials, scores)
-    free = train_apart(trials, [], trials.round([], 1)[0])
+    free = train_in_worker(trials, [], trials.round([], 1)[0])
     looks = list(free.intermediate_values.values())
     assert (free.state, len(looks)) == (COMPLETE, 4)
 
@@ -161,7 +163,7 @@ def test_a_worker_stops_a_trial_by_the_median_of_those_before(trials: Trials, sc
 
     warm_up = STEPS["steps"] // STEPS["evaluate_every"] // 4
     ends = [look for look in range(warm_up, 4) if len(scores) >= NEVER_PRUNED and below(look)]
-    trained = train_apart(trials, before, free.params)
+    trained = train_in_worker(trials, before, free.params)
     assert trained.params == free.params
     assert trained.state == (PRUNED if ends else COMPLETE)
     assert list(trained.intermediate_values.values()) == looks[: ends[0] + 1 if ends else 4]
@@ -171,38 +173,40 @@ def test_players_of_a_trial_are_gone_when_a_worker_has_told_of_it(
     trials: Trials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive: list[Any] = []
-    init = drift.runs.fit.Trainer.__init__
+    init = execution.Trainer.__init__
 
     def noted(self: Any, *arguments: Any, **options: Any) -> None:
         init(self, *arguments, **options)
         alive.extend(map(weakref.ref, (self.method.student, self.method.teacher)))
 
-    monkeypatch.setattr(drift.runs.fit.Trainer, "__init__", noted)
+    monkeypatch.setattr(execution.Trainer, "__init__", noted)
     drawn = trials.round([], 1)[0]
     gc.disable()  # nothing but the worker itself may collect
     try:
-        train_apart(trials, [], drawn)
+        train_in_worker(trials, [], drawn)
         assert [ref() for ref in alive] == [None, None]
     finally:
         gc.enable()
 
 
 def test_a_worker_that_reads_other_data_says_so(trials: Trials, tmp_path: Path) -> None:
-    other = {**trials.sources, "train": str(write_npz(tmp_path / "graph.npz", small_graph(60, seed=1)))}
-    elsewhere = Trials(trials.config, trials.kind, other, trials.space, trials.fingerprint)
+    other = {**trials.spec.sources, "train": str(write_npz(tmp_path / "graph.npz", small_graph(60, seed=1)))}
+    elsewhere = Trials(replace(trials.spec, sources=other), trials.space, trials.fingerprint)
     with pytest.raises(StateError, match="a worker reads other data"):
-        train_apart(elsewhere, [], trials.round([], 1)[0])
+        train_in_worker(elsewhere, [], trials.round([], 1)[0])
 
 
 def test_a_worker_that_is_killed_is_one_line_and_the_search_goes_on(
     searched: Run, cut_short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "train_apart", die)
-        with pytest.raises(StateError, match=r"the workers stopped .* the same command with --resume goes on") as error:
-            again(cut_short, jobs=AT_ONCE)
+        patch.setattr(tuning, "train_in_worker", die)
+        with pytest.raises(
+            StateError, match=r"the workers stopped .* the same command with --resume continues"
+        ) as error:
+            again(cut_short, n_jobs=AT_ONCE)
     assert "\n" not in str(error.value)
-    assert again(cut_short, jobs=AT_ONCE).metrics["tuning"] == searched.metrics["tuning"]
+    assert again(cut_short, n_jobs=AT_ONCE).metrics["tuning"] == searched.metrics["tuning"]
 
 
 def die(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scores against scikit-learn's."""
+"""Scores against scikit-learn."""
 
 import warnings
 
@@ -8,37 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
-from drift.tasks.scoring import classification_scores, mean_and_spread
+from drift.tasks.calibration import calibration_error
+from drift.tasks.scoring import classification_scores, evaluation_scores, mean_and_spread
 
 
 @given(rows=st.integers(1, 40), classes=st.integers(2, 6), seed=st.integers(0, 999))
-def test_scores_are_scikit_learns(rows: int, classes: int, seed: int) -> None:
+def test_scores_are_those_of_scikit_learn(rows: int, classes: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     probabilities = draw.dirichlet(np.ones(classes), rows)
     labels = draw.integers(0, classes, rows)
-    found = classification_scores(probabilities, labels)
+    scores = classification_scores(probabilities, labels)
     predicted = probabilities.argmax(1)
-    assert found["accuracy"] == pytest.approx(accuracy_score(labels, predicted))
-    assert found["macro_f1"] == pytest.approx(f1_score(labels, predicted, average="macro", zero_division=0))
+    assert scores["accuracy"] == pytest.approx(accuracy_score(labels, predicted))
+    assert scores["macro_f1"] == pytest.approx(f1_score(labels, predicted, average="macro", zero_division=0))
 
 
-def test_accuracy_comes_first_for_it_is_chosen_by() -> None:
+def test_accuracy_comes_first_because_model_selection_uses_it() -> None:
     assert next(iter(classification_scores(np.eye(2), np.array([0, 1])))) == "accuracy"
 
 
 def test_known_values() -> None:
     probabilities = np.array([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.3, 0.7, 0.0], [0.6, 0.4, 0.0]])
     labels = np.array([0, 1, 1, 2])
-    found = classification_scores(probabilities, labels)
-    assert found["accuracy"] == 0.5
-    assert found["macro_f1"] == pytest.approx((0.5 + 2 / 3 + 0.0) / 3)
+    scores = classification_scores(probabilities, labels)
+    assert scores["accuracy"] == 0.5
+    assert scores["macro_f1"] == pytest.approx((0.5 + 2 / 3 + 0.0) / 3)
 
 
-def test_a_class_never_predicted_counts_as_zero_without_a_warning() -> None:
+def test_a_class_that_is_never_predicted_counts_as_zero_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = classification_scores(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
-    assert found["macro_f1"] == pytest.approx(1 / 3)
+        scores = classification_scores(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]))
+    assert scores["macro_f1"] == pytest.approx(1 / 3)
 
 
 def test_mean_and_sample_deviation_come_in_percent() -> None:
@@ -47,3 +48,13 @@ def test_mean_and_sample_deviation_come_in_percent() -> None:
 
 def test_one_score_has_no_spread() -> None:
     assert mean_and_spread([0.5]) == "50.00"
+
+
+def test_scores_of_confident_rows() -> None:
+    probabilities, labels = np.array([[0.9, 0.1], [0.55, 0.45], [0.2, 0.8], [0.4, 0.6]]), np.array([0, 1, 0, 1])
+    scores = evaluation_scores(probabilities, labels, abstain_below=0.8)
+    assert (scores["covered"], scores["accuracy_where_sure"]) == (0.5, 0.5)
+    assert evaluation_scores(probabilities, labels, abstain_below=0.95)["accuracy_where_sure"] is None
+    plain = evaluation_scores(probabilities, labels)
+    assert set(plain) == {"accuracy", "macro_f1", "calibration_error"}
+    assert plain["calibration_error"] == calibration_error(probabilities, labels)

@@ -1,6 +1,7 @@
 """Small runs that tests share: three clouds of points, few labels, a network of one hidden layer."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from drift.data.examples import Batch, Labeled, Unlabeled, Vectors
 from drift.methods import METHODS
 from drift.models.mlp import mlp
 from drift.tasks.scoring import classification_scores
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.data import TrainingData
 from drift.training.devices import SingleProcess
 from drift.training.packing import pack
@@ -68,6 +70,7 @@ def small_run(
     kind: type[Trainer] = Trainer,
     seeds: tuple[int, ...] | None = None,
     machine: SingleProcess | None = None,
+    callbacks: Sequence[Callback] = (),
     played: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Trainer:
@@ -83,12 +86,13 @@ def small_run(
         small_student() if student is None else student,
         data or small_data(),
         resolved,
-        method,
+        METHODS[method],
         METHODS[method].settings_type(**(played or {})),
         classification_scores,
         seeds=seeds,
         machine=machine,
         folder=place,
+        callbacks=callbacks,
     )
 
 
@@ -101,21 +105,23 @@ def dev_looks(entries: list[dict[str, Any]], phase: str) -> list[dict[str, Any]]
 
 
 class Seen(Trainer):
-    """A run that keeps every batch of it, and the student after every step of the second phase."""
+    """A run that keeps every batch, and the student after every step of the second phase."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.batches: tuple[list[Batch], list[Batch]] = ([], [])
         self.students: dict[int, Tensor] = {}
+        run = self
 
-    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
-        self.batches[self.at].extend(batches)
-        super().before_move(step, loss, batches)
+        class Recorder(Callback):
+            def on_backward_end(self, state: TrainingState) -> None:
+                run.batches[state.playing].extend(state.batches)
 
-    def after_move(self, step: int) -> bool:
-        if self.at:
-            self.students[step] = weights(self.method.student)
-        return super().after_move(step)
+            def on_step_end(self, state: TrainingState) -> None:
+                if state.playing:
+                    run.students[state.step] = weights(state.method.student)
+
+        self.callbacks.insert(0, Recorder())
 
 
 class Stopped(Trainer):
@@ -123,10 +129,15 @@ class Stopped(Trainer):
 
     after = 0
 
-    def after_move(self, step: int) -> bool:
-        if self.taken + 1 == self.after and self.machine.process == 0:
-            self.interrupt.asked = True
-        return super().after_move(step)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        run = self
+
+        class AskToStop(Callback):
+            def on_step_end(self, state: TrainingState) -> None:
+                if state.total_steps == run.after and run.machine.process == 0:
+                    run.checkpointer.interrupt.asked = True
+
+        super().__init__(*arguments, **{**options, "callbacks": [*options.get("callbacks", ()), AskToStop()]})
 
 
 def stopped_after(steps: int) -> type[Trainer]:

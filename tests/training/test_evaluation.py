@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from drift.data.examples import Labeled, Vectors
-from drift.methods.method import Method
+from drift.methods.method import Context, Method
 from drift.methods.supervised import Supervised, SupervisedSettings
 from drift.models.stacked import Stacked
 from drift.tasks.scoring import classification_scores
@@ -19,7 +19,7 @@ ROWS_OUT_OF_ORDER = torch.randperm(len(X), generator=torch.Generator().manual_se
 
 
 def method_of(dropout: float = 0.0) -> Method:
-    return Supervised(small_student(dropout=dropout), SupervisedSettings(), single_process=True)
+    return Supervised(small_student(dropout=dropout), SupervisedSettings(), Context(single_process=True))
 
 
 def direct(method: Method, rows: torch.Tensor) -> torch.Tensor:
@@ -62,7 +62,7 @@ def test_dropout_is_off_and_the_student_is_in_training_again() -> None:
 
 def test_every_trial_is_scored_by_itself() -> None:
     students = [small_student(seed=seed) for seed in range(3)]
-    method = Supervised(Stacked(students), SupervisedSettings(), stacked=True, single_process=True)
+    method = Supervised(Stacked(students), SupervisedSettings(), Context(stacked=True, single_process=True))
     dev = Labeled(Vectors(X, at_once=ROWS), ROWS_OUT_OF_ORDER, Y[ROWS_OUT_OF_ORDER])
     found = evaluate(method, dev, classification_scores, SingleProcess(), trials=3)
     expected = [

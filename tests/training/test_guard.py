@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drift.data.examples import Batch
-from drift.training.guard import EXPLODED, Guard, batch_rows, shown
+from drift.training.guard import EXPLODED, Guard, batch_rows, list_rows
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
@@ -42,4 +42,4 @@ def test_rows_of_all_pieces_are_collected_and_the_first_are_shown() -> None:
     ]
     rows = batch_rows(pieces)
     assert rows == {"labeled": [3], "unlabeled": [0, 1, 2, 3, 4, 5, 7, 8, 9, 10]}
-    assert shown(rows) == "labeled rows 3; unlabeled rows 0, 1, 2, 3, 4, 5, 7, 8 and 2 more"
+    assert list_rows(rows) == "labeled rows 3; unlabeled rows 0, 1, 2, 3, 4, 5, 7, 8 and 2 more"

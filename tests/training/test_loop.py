@@ -12,7 +12,8 @@ from drift.core import Game
 from drift.data.examples import Batch
 from drift.methods.self_training import GameMethod
 from drift.models.mlp import mlp
-from drift.training.loop import Callback, Phase
+from drift.training.callbacks import Callback, TrainingState
+from drift.training.loop import Phase
 from tests.methods.pieces import cut
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -40,8 +41,8 @@ def weights(module: nn.Module) -> Tensor:
 def test_the_first_phase_is_supervised_training_and_both_players_start_from_it() -> None:
     game, optimizer = new_game()
     twin, before = copy.deepcopy(game.student), weights(game.teacher)
-    method = GameMethod(game)
-    assert Phase(method, steps_of([Batch((X_L, Y_L))]), optimizer, initial=True).run(range(1, 6)) == 5
+    method = GameMethod.around(game)
+    assert Phase(method, steps_of([Batch((X_L, Y_L))]), optimizer, initial=True).run(range(1, 6)).step == 5
     assert torch.equal(weights(game.teacher), before)  # nobody follows yet
     method.start()
 
@@ -58,7 +59,7 @@ def test_the_first_phase_is_supervised_training_and_both_players_start_from_it()
 def test_no_steps_move_nothing() -> None:
     game, optimizer = new_game()
     before = weights(game.student)
-    assert Phase(GameMethod(game), iter([]), optimizer).run([]) == 0
+    assert Phase(GameMethod.around(game), iter([]), optimizer).run([]).total_steps == 0
     assert torch.equal(weights(game.student), before)
     assert torch.equal(weights(game.teacher), before)
 
@@ -66,7 +67,7 @@ def test_no_steps_move_nothing() -> None:
 @pytest.mark.parametrize("coupling", ["differentiable", "detached"])
 def test_the_second_phase_is_algorithm_1_written_out(coupling: str) -> None:
     game, optimizer = new_game(coupling=coupling)
-    Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS)
+    Phase(GameMethod.around(game), steps_of(BATCHES), optimizer).run(STEPS)
 
     other, by_hand = new_game(coupling=coupling)
     for x in X_U:
@@ -83,7 +84,7 @@ def test_the_follower_moves_once_a_step() -> None:
     expected, seen = weights(game.teacher), []
     # The generator runs between steps: it sees the student as the step before left it.
     students = (seen.append(weights(game.student)) or [Batch(unlabeled=x)] for x in X_U)
-    Phase(GameMethod(game), students, optimizer).run(STEPS)
+    Phase(GameMethod.around(game), students, optimizer).run(STEPS)
     for student in (*seen[1:], weights(game.student)):
         expected = 0.75 * expected + 0.25 * student
     assert game.steps == len(X_U)
@@ -96,7 +97,7 @@ def test_a_clipped_step_has_the_length_asked_for_both_terms_together() -> None:
     game = Game(student, alpha=0.5)
     before = weights(student)
     sgd = torch.optim.SGD(student.parameters(), lr=1.0)
-    Phase(GameMethod(game), steps_of(BATCHES), sgd, clip=1e-3).run([1])
+    Phase(GameMethod.around(game), steps_of(BATCHES), sgd, clip=1e-3).run([1])
     assert float((weights(student) - before).norm()) == pytest.approx(1e-3, rel=1e-3)
 
 
@@ -106,14 +107,14 @@ def test_exact_pieces_are_the_whole_batch(initial: bool) -> None:
     for firsts in ((), (1, 3, 7)):
         game, optimizer = new_game()
         batches = iter([cut(batch, *firsts) for batch in BATCHES])
-        Phase(GameMethod(game), batches, optimizer, initial=initial, exact=bool(firsts)).run(STEPS)
+        Phase(GameMethod.around(game), batches, optimizer, initial=initial, exact=bool(firsts)).run(STEPS)
         results.append(weights(game.student))
     assert torch.allclose(*results, rtol=1e-10, atol=1e-12)
 
 
 def test_other_pieces_have_class_masses_of_their_own() -> None:
     game, optimizer = new_game()
-    Phase(GameMethod(game), iter([cut(batch, 3) for batch in BATCHES]), optimizer).run(STEPS)
+    Phase(GameMethod.around(game), iter([cut(batch, 3) for batch in BATCHES]), optimizer).run(STEPS)
 
     other, by_hand = new_game()
     for batch in BATCHES:
@@ -127,7 +128,7 @@ def test_other_pieces_have_class_masses_of_their_own() -> None:
     assert torch.allclose(weights(game.student), weights(other.student), rtol=1e-12, atol=1e-12)
 
     whole, optimizer = new_game()
-    Phase(GameMethod(whole), steps_of(BATCHES), optimizer).run(STEPS)
+    Phase(GameMethod.around(whole), steps_of(BATCHES), optimizer).run(STEPS)
     assert float((weights(whole.student) - weights(game.student)).abs().max()) > 1e-6
 
 
@@ -138,9 +139,10 @@ class LooksClosely(Callback):
         self.game, self.steps, self.moved = game, [], []
         self.before = weights(game.student), weights(game.teacher)
 
-    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
-        self.steps.append(step)
-        assert batches == [BATCHES[step - 1]]
+    def on_backward_end(self, state: TrainingState) -> None:
+        batches = state.batches
+        self.steps.append(state.step)
+        assert batches == [BATCHES[state.step - 1]]
         assert torch.equal(weights(self.game.student), self.before[0])
         assert torch.equal(weights(self.game.teacher), self.before[1])
         fresh, _ = new_game()
@@ -148,52 +150,51 @@ class LooksClosely(Callback):
         fresh.teacher.load_state_dict(self.game.teacher.state_dict())
         again = fresh.loss(unlabeled=batches[0].unlabeled, labeled=batches[0].labeled)
         fresh.backward(again)
-        assert torch.equal(loss, again.detach())
-        assert not loss.requires_grad
+        assert state.loss == again.item()
         for mine, theirs in zip(self.game.student.parameters(), fresh.student.parameters(), strict=True):
             assert torch.equal(mine.grad, theirs.grad)  # interaction included
         assert self.game.diagnostics().interaction_norm > 0
 
-    def after_move(self, step: int) -> bool:
-        self.moved.append(step)
+    def on_step_end(self, state: TrainingState) -> None:
+        self.moved.append(state.step)
         assert not torch.equal(weights(self.game.student), self.before[0])
         assert not torch.equal(weights(self.game.teacher), self.before[1])
         assert all(p.grad is None for player in (self.game.student, self.game.teacher) for p in player.parameters())
         self.before = weights(self.game.student), weights(self.game.teacher)
-        return False
 
 
-def test_a_watch_sees_gradients_before_anything_moved_and_both_players_after() -> None:
+def test_a_callback_sees_gradients_before_anything_moved_and_both_players_after() -> None:
     game, optimizer = new_game()
-    watch = LooksClosely(game)
-    Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS, watch)
-    assert watch.steps == watch.moved == [1, 2, 3, 4, 5, 6]
+    callback = LooksClosely(game)
+    state = Phase(GameMethod.around(game), steps_of(BATCHES), optimizer).run(STEPS, [callback])
+    assert callback.steps == callback.moved == [1, 2, 3, 4, 5, 6]
+    assert state.total_steps == 6
 
 
 @pytest.mark.parametrize("initial", [True, False])
-def test_watching_changes_nothing(initial: bool) -> None:
+def test_a_callback_that_reads_changes_nothing(initial: bool) -> None:
     class Curious(Callback):
         def __init__(self, game: Game) -> None:
             self.game = game
 
-        def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
+        def on_backward_end(self, state: TrainingState) -> None:
             self.game.predict_proba(X_U[0])
 
     results = []
     for curious in (False, True):
         game, optimizer = new_game()
-        watch = Curious(game) if curious else None
-        Phase(GameMethod(game), steps_of(BATCHES), optimizer, initial=initial).run(STEPS, watch)
+        callbacks = [Curious(game)] if curious else []
+        Phase(GameMethod.around(game), steps_of(BATCHES), optimizer, initial=initial).run(STEPS, callbacks)
         results.append((weights(game.student), weights(game.teacher)))
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])
 
 
-def test_a_watch_can_end_the_phase() -> None:
+def test_a_callback_can_end_the_phase() -> None:
     class Impatient(Callback):
-        def after_move(self, step: int) -> bool:
-            return step == 3
+        def on_step_end(self, state: TrainingState) -> None:
+            state.stop = state.step == 3
 
     game, optimizer = new_game()
-    assert Phase(GameMethod(game), steps_of(BATCHES), optimizer).run(STEPS, Impatient()) == 3
+    assert Phase(GameMethod.around(game), steps_of(BATCHES), optimizer).run(STEPS, [Impatient()]).step == 3
     assert game.steps == 3

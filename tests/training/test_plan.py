@@ -2,46 +2,45 @@
 
 import pytest
 
-from drift.data.budget import LabelBudget
+from drift.data.labels import LabelBudget
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.plan import format_duration, make_plan
-from drift.training.trainer import Trainer
 from tests.training.runs import small_data, small_run
 
 
-class Counted(Trainer):
-    """A run that counts its looks at dev."""
+class Counter(Callback):
+    """Counts dev evaluations."""
 
-    looks = 0
+    evaluations = 0
 
-    def _look(self) -> None:
-        self.looks += self.data.dev is not None
-        super()._look()
+    def on_evaluate(self, state: TrainingState, scores: object) -> None:
+        self.evaluations += 1
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"initial_steps": 10, "steps": 20},  # both end on a look that is due anyway
+        {"initial_steps": 10, "steps": 20},  # both end on an evaluation that is due anyway
         {"initial_steps": 0},
         {"steps": 0},
         {"method": "supervised"},
         {"evaluate_every": 1000},
     ],
 )
-def test_steps_and_looks_are_those_of_the_run(options: dict[str, object]) -> None:
+def test_steps_and_evaluations_are_those_of_the_run(options: dict[str, object]) -> None:
     plan = make_plan(small_run(**options))
-    run = small_run(kind=Counted, **options)
-    outcome = run.run()
+    counter = Counter()
+    outcome = small_run(callbacks=[counter], **options).run()
     assert plan.initial_steps + plan.steps == outcome.steps
-    assert plan.looks == run.looks
+    assert plan.evaluations == counter.evaluations
     assert plan.budget == LabelBudget(24, 100)
-    for steps, seconds in zip((plan.initial_steps, plan.steps), plan.seconds_a_step, strict=True):
+    for steps, seconds in zip((plan.initial_steps, plan.steps), plan.seconds_per_step, strict=True):
         assert (seconds > 0) == (steps > 0)
-    assert plan.seconds_a_look > 0
+    assert plan.seconds_per_evaluation > 0
     assert plan.memory > 0
-    first, second = plan.seconds_a_step
-    expected = plan.initial_steps * first + plan.steps * second + plan.looks * plan.seconds_a_look
+    first, second = plan.seconds_per_step
+    expected = plan.initial_steps * first + plan.steps * second + plan.evaluations * plan.seconds_per_evaluation
     assert plan.seconds == pytest.approx(expected)
 
 
@@ -49,14 +48,14 @@ def test_a_plan_reads_as_one_line_a_fact() -> None:
     lines = make_plan(small_run()).lines()
     assert lines[0].startswith("8 steps to find the start, ")
     assert lines[1].startswith("12 steps after that, ")
-    assert lines[2].startswith("6 looks at dev, ")
+    assert lines[2].startswith("6 dev evaluations, ")
     assert lines[-1] == "label budget: 124 gold labels (24 to train, 100 dev to choose)"
 
 
-def test_without_dev_no_look_is_planned() -> None:
+def test_without_dev_no_evaluation_is_planned() -> None:
     plan = make_plan(small_run(data=small_data(dev=False)))
-    assert (plan.looks, plan.seconds_a_look) == (0, 0.0)
-    assert "no dev set: no looks at it" in plan.lines()
+    assert (plan.evaluations, plan.seconds_per_evaluation) == (0, 0.0)
+    assert "no dev set: no dev evaluations" in plan.lines()
 
 
 def test_hours_are_spoken() -> None:

@@ -1,6 +1,8 @@
 """What a run writes down on its way: the trace, the bar, and predictions at chosen steps."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,15 @@ from torch import Tensor
 
 from drift.data.examples import Labeled, Unlabeled
 from drift.models.stacked import Stacked
+from drift.training import progress
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.data import TrainingData
 from drift.training.evaluation import predict
+from drift.training.progress import Tick
+from drift.training.progress_bar import ProgressBar
 from drift.training.run_folder import TRACE
 from drift.training.trace import read_trace
-from drift.training.trainer import PROBE, Trainer
+from drift.training.trainer import PROBE
 from tests.training.runs import (
     FEATURES,
     dev_looks,
@@ -66,22 +72,16 @@ def test_pseudo_label_accuracy_is_not_told_without_gold() -> None:
 def test_predictions_at_chosen_steps_are_those_of_the_student_then(tmp_path: Path) -> None:
     seen: dict[int, Tensor] = {}
 
-    class Asks(Trainer):
-        def _look(self) -> None:
-            super()._look()
-            self._ask()
+    class Asks(Callback):
+        def on_step_end(self, state: TrainingState) -> None:
+            part = run.data.unlabeled
+            if state.playing:
+                seen[state.step] = predict(run.method, part.examples, part.rows, run.machine)
 
-        def after_move(self, step: int) -> bool:
-            done = super().after_move(step)
-            self._ask()
-            return done
+        on_phase_begin = on_step_end
 
-        def _ask(self) -> None:
-            part = self.data.unlabeled
-            if self.at:
-                seen[self.step] = predict(self.method, part.examples, part.rows, self.machine)
-
-    run = small_run(tmp_path / "run", predictions_at=(0, 3, 10), kind=Asks, student=small_student(dropout=0.3))
+    student = small_student(dropout=0.3)
+    run = small_run(tmp_path / "run", predictions_at=(0, 3, 10), callbacks=[Asks()], student=student)
     run.run()
     folder = tmp_path / "run" / "predictions"
     assert sorted(path.name for path in folder.iterdir()) == ["step-000000.npz", "step-000003.npz", "step-000010.npz"]
@@ -135,15 +135,15 @@ def test_a_look_at_dev_is_told_as_a_mean_and_of_every_seed(tmp_path: Path) -> No
     assert [each["accuracy"] for each in outcome.best] == np.max(game + last_start, axis=0).tolist()
 
 
-def test_beside_the_bar_stands_the_loss_and_the_dev_score_once_there_is_one() -> None:
-    class Told(Trainer):
-        said: list[str] = []  # noqa: RUF012
+def test_the_bar_shows_the_loss_and_the_dev_score_once_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
 
-        def _beside(self) -> str:
-            self.said.append(super()._beside())
-            return self.said[-1]
+    @contextmanager
+    def recorded(title: str, total: int, *, done: int = 0) -> Iterator[Tick]:
+        yield lambda text="": texts.append(text)
 
-    small_run(kind=Told, steps=0).run()
-    assert len(Told.said) == 8
-    assert [" dev " in said for said in Told.said] == [False] * 4 + [True] * 4  # the first look is at step 5
-    assert all(said.startswith("loss ") for said in Told.said)
+    monkeypatch.setattr(progress, "progress", recorded)
+    small_run(callbacks=[ProgressBar()], steps=0).run()
+    assert len(texts) == 8
+    assert [" dev " in text for text in texts] == [False] * 4 + [True] * 4  # the first evaluation is at step 5
+    assert all(text.startswith("loss ") for text in texts)

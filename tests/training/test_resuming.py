@@ -38,7 +38,7 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(tmp_path: Path, after: i
     whole = small_run(tmp_path / "whole", student=small_student(dropout=0.3), **EXACT)
     outcome = whole.run()
     stopped = small_run(tmp_path / "run", student=small_student(dropout=0.3), kind=stopped_after(after), **EXACT)
-    with pytest.raises(Interrupted, match=rf"and saved; go on with drift fit --resume -o {tmp_path / 'run'}"):
+    with pytest.raises(Interrupted, match=rf"and saved; continue with drift fit --resume -o {tmp_path / 'run'}"):
         stopped.run()
     with pytest.raises(ValueError, match="closed file"):  # it is, however a run ends
         stopped.trace.write({})
@@ -61,8 +61,8 @@ def test_time_is_that_of_all_stretches(tmp_path: Path) -> None:
     again = small_run(tmp_path / "run")
     began = time.monotonic()
     outcome = again.run(resume=True)
-    assert again.spent > 0
-    assert again.spent < outcome.seconds <= again.spent + time.monotonic() - began
+    assert again.seconds_before > 0
+    assert again.seconds_before < outcome.seconds <= again.seconds_before + time.monotonic() - began
 
 
 def test_without_a_folder_a_stopped_run_says_that_nothing_was_saved() -> None:
@@ -102,7 +102,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert running.returncode == 1
     assert told.strip().count("\n") == 0
     assert "stopped in the game phase, step " in told
-    assert f"and saved; go on with drift fit --resume -o {folder}" in told
+    assert f"and saved; continue with drift fit --resume -o {folder}" in told
 
     reached = int(told.split("step ")[1].split(" of ")[0])
     options = dict(steps=100_000, evaluate_every=20_000)
@@ -182,5 +182,5 @@ def test_a_checkpoint_of_another_version_is_one_line(tmp_path: Path, monkeypatch
     monkeypatch.setattr(snapshot, "take", older)
     with pytest.raises(Interrupted):
         small_run(tmp_path / "run", kind=stopped_after(14)).run()
-    with pytest.raises(StateError, match="lacks 'first_classes', for it is of another version of drift"):
+    with pytest.raises(StateError, match="lacks 'first_classes': it was written by another version of drift"):
         small_run(tmp_path / "run").run(resume=True)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from drift import Game
-from drift.data.budget import LabelBudget
 from drift.data.examples import Labeled, Unlabeled, Vectors
+from drift.data.labels import LabelBudget
 from drift.errors import ConfigError
 from drift.models.stacked import Stacked
 from drift.training.data import TrainingData
@@ -86,7 +86,7 @@ def test_the_label_budget_counts_gold_alone_dev_included() -> None:
 
 def test_weak_labels_alone_cannot_go_on() -> None:
     data = small_data(weak=True)
-    with pytest.raises(ConfigError, match="give unlabelled rows to go on with"):
+    with pytest.raises(ConfigError, match="give unlabelled rows for the second phase"):
         small_run(data=TrainingData(data.labeled, weak=True))
 
 

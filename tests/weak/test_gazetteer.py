@@ -1,4 +1,4 @@
-"""Phrases in tokens: the longest from the left, whole tokens only, capitals as the policy says."""
+"""Phrases in tokens: the longest from the left, whole tokens only, case by policy."""
 
 import re
 from pathlib import Path
@@ -12,44 +12,44 @@ from drift.errors import DataError, FileError
 from drift.weak.gazetteer import CasePolicy, Gazetteer, read_phrases
 
 
-def found(phrases: list[str], text: str, case: CasePolicy = "smart") -> list[str]:
-    """What is found in a text whose tokens have spaces between them."""
+def phrases_in(phrases: list[str], text: str, case: CasePolicy = "smart") -> list[str]:
+    """The phrases found in a text whose tokens are separated by spaces."""
     tokens = text.split(" ")
     spans = Gazetteer((("X", phrase) for phrase in phrases), case).find(tokens)
     return [" ".join(tokens[span.start : span.end]) for span in spans]
 
 
-def test_the_longest_phrase_wins_then_the_search_goes_on_behind_it() -> None:
+def test_the_longest_phrase_wins_and_the_search_continues_after_it() -> None:
     phrases = ["renal", "renal failure", "failure to thrive", "acute renal failure"]
-    assert found(phrases, "renal failure to thrive") == ["renal failure"]
-    assert found(phrases, "acute renal disease , failure to thrive") == ["renal", "failure to thrive"]
-    assert found(phrases, "renal renal failure") == ["renal", "renal failure"]
+    assert phrases_in(phrases, "renal failure to thrive") == ["renal failure"]
+    assert phrases_in(phrases, "acute renal disease , failure to thrive") == ["renal", "failure to thrive"]
+    assert phrases_in(phrases, "renal renal failure") == ["renal", "renal failure"]
 
 
 @pytest.mark.parametrize("text", ["N-acetyl-cysteine", "N - acetyl - cysteine", "N- acetyl -cysteine"])
 @pytest.mark.parametrize("phrase", ["N-acetyl-cysteine", "N - acetyl - cysteine"])
-def test_punctuation_splits_phrases_and_tokens_alike(phrase: str, text: str) -> None:
-    assert found([phrase], f"with {text} .") == [text]
+def test_punctuation_splits_phrases_and_tokens_in_the_same_way(phrase: str, text: str) -> None:
+    assert phrases_in([phrase], f"with {text} .") == [text]
 
 
-def test_a_phrase_begins_and_ends_where_a_token_does() -> None:
-    assert found(["acetyl", "N-acetyl", "cysteine"], "N-acetyl-cysteine") == []
-    assert found(["aspirin"], "aspirin-like aspirins aspirin") == ["aspirin"]
+def test_a_phrase_begins_and_ends_at_token_boundaries() -> None:
+    assert phrases_in(["acetyl", "N-acetyl", "cysteine"], "N-acetyl-cysteine") == []
+    assert phrases_in(["aspirin"], "aspirin-like aspirins aspirin") == ["aspirin"]
 
 
-def test_blank_tokens_are_passed_over_inside_a_phrase_and_never_end_one() -> None:
+def test_blank_tokens_are_skipped_inside_a_phrase_and_never_end_one() -> None:
     gazetteer = Gazetteer([("X", "a b"), ("X", "c")])
     assert gazetteer.find(["", "a", "", "b", "", "c", ""]) == [Span(1, 4, "X"), Span(5, 6, "X")]
     assert gazetteer.find([]) == []
 
 
-def test_capitals() -> None:
+def test_case_policies() -> None:
     text = "Aspirin aspirin ASPIRIN PD pd Pd"
-    assert found(["aspirin", "PD"], text, "exact") == ["aspirin", "PD"]
-    assert found(["aspirin", "PD"], text, "lower") == text.split()
-    assert found(["aspirin", "PD"], text, "smart") == ["Aspirin", "aspirin", "ASPIRIN", "PD"]
-    assert found(["5-HT", "UKPDRG", "zinc"], "5-ht 5-HT ukpdrg Zinc") == ["5-HT", "ukpdrg", "Zinc"]
-    assert found(["Straße"], "STRASSE") == ["STRASSE"]
+    assert phrases_in(["aspirin", "PD"], text, "exact") == ["aspirin", "PD"]
+    assert phrases_in(["aspirin", "PD"], text, "lower") == text.split()
+    assert phrases_in(["aspirin", "PD"], text, "smart") == ["Aspirin", "aspirin", "ASPIRIN", "PD"]
+    assert phrases_in(["5-HT", "UKPDRG", "zinc"], "5-ht 5-HT ukpdrg Zinc") == ["5-HT", "ukpdrg", "Zinc"]
+    assert phrases_in(["Straße"], "STRASSE") == ["STRASSE"]
 
 
 def test_of_two_types_the_exact_spelling_decides_then_the_first() -> None:
@@ -63,15 +63,15 @@ PHRASES = st.lists(WORDS, min_size=1, max_size=4).map(" ".join).filter(str.strip
 
 
 def by_hand(phrases: list[str], tokens: list[str], case: CasePolicy) -> list[tuple[int, int]]:
-    """Every phrase against every stretch of tokens."""
+    """Compare every phrase with every range of tokens."""
 
     def cut(text: str) -> list[str]:
         return re.findall(r"\w+|[^\w\s]", text)
 
-    def equal(phrase: str, stretch: str) -> bool:
+    def equal(phrase: str, tokens_text: str) -> bool:
         if case == "exact" or (case == "smart" and len(phrase) <= 4 and phrase.isupper()):
-            return cut(phrase) == cut(stretch)
-        return cut(phrase.lower()) == cut(stretch.lower())
+            return cut(phrase) == cut(tokens_text)
+        return cut(phrase.lower()) == cut(tokens_text.lower())
 
     spans: list[tuple[int, int]] = []
     start = 0
@@ -92,7 +92,7 @@ def by_hand(phrases: list[str], tokens: list[str], case: CasePolicy) -> list[tup
     tokens=st.lists(WORDS, max_size=12),
     case=st.sampled_from(["exact", "lower", "smart"]),
 )
-def test_it_finds_what_comparing_everything_finds(phrases: list[str], tokens: list[str], case: CasePolicy) -> None:
+def test_it_finds_what_a_brute_force_search_finds(phrases: list[str], tokens: list[str], case: CasePolicy) -> None:
     spans = Gazetteer((("X", phrase) for phrase in phrases), case).find(tokens)
     assert [(span.start, span.end) for span in spans] == by_hand(phrases, tokens, case)
 
@@ -106,20 +106,20 @@ def test_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "said"),
+    ("content", "entity_type", "message"),
     [
         ("Drug\ta\naspirin\n", None, r"words\.txt:2: 'aspirin' is not TYPE, a tab and a phrase; fix the line"),
         ("Drug\t \n", None, r"words\.txt:1: 'Drug' is not TYPE, a tab and a phrase"),
         ("Drug\ta\tb\n", None, r"words\.txt:1: .* is not TYPE, a tab and a phrase"),
-        ("a\nDrug\ta\n", "Drug", r"words\.txt:2: .* is not a phrase alone, for the rule has type 'Drug'"),
-        ("\n \n", None, "has no phrases; write one a line"),
+        ("a\nDrug\ta\n", "Drug", r"words\.txt:2: .* is not a phrase alone \(the rule has type 'Drug'\)"),
+        ("\n \n", None, "has no phrases; write one per line"),
     ],
 )
-def test_lines_that_are_no_phrases_are_named(tmp_path: Path, content: str, kind: str | None, said: str) -> None:
+def test_invalid_lines_are_named(tmp_path: Path, content: str, entity_type: str | None, message: str) -> None:
     path = tmp_path / "words.txt"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=said):
-        read_phrases(path, kind)
+    with pytest.raises(DataError, match=message):
+        read_phrases(path, entity_type)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`drift label` as people run it: the table it writes, what it prints, and what it says of mistakes."""
+"""The command `drift label`: the table it writes, what it prints, and its error messages."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> str:
-    """What it prints; errors of ours come through."""
+    """Run the command and return what it prints; a DriftError is raised as it is."""
     done = CliRunner().invoke(APP, ["texts.csv", "--rules", "rules.yaml", *arguments])
     if isinstance(done.exception, DriftError):
         raise done.exception
@@ -81,7 +81,9 @@ def test_votes_ties_and_the_name_of_the_column(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [["--jobs", "2"], ["--ties", "random", "--seed", "3"]])
-def test_pieces_and_processes_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, extra: list[str]) -> None:
+def test_batches_and_processes_do_not_change_the_result(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, extra: list[str]
+) -> None:
     whole = run("-o", "whole.csv", "--label", "topic", *extra)
     monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
     assert run("-o", "parts.csv", "--label", "topic", *extra) == whole.replace("whole.csv", "parts.csv")
@@ -101,11 +103,11 @@ def test_parquet(folder: Path) -> None:
         (["--label", "topics"], "texts.csv has no column 'topics'; did you mean 'topic'?"),
         (["--column", "id"], "texts.csv has a column 'id' already"),
         (["--rules", "none.yaml"], "none.yaml cannot be read"),
-        (["--jobs", "0"], "--jobs 0 is no process"),
+        (["--jobs", "0"], "--jobs 0 is not a number of processes"),
         (["--text", "old", "-o", "out.xyz"], "out.xyz"),
     ],
 )
-def test_mistakes_are_one_line_and_nothing_is_written(folder: Path, arguments: list[str], message: str) -> None:
+def test_errors_are_one_line_and_nothing_is_written(folder: Path, arguments: list[str], message: str) -> None:
     with pytest.raises(DriftError) as error:
         run("-o", "out.csv", *arguments)
     assert message in str(error.value)
@@ -113,9 +115,7 @@ def test_mistakes_are_one_line_and_nothing_is_written(folder: Path, arguments: l
     assert sorted(path.name for path in folder.iterdir()) == ["rules.yaml", "texts.csv"]
 
 
-def test_a_fault_in_the_middle_of_the_table_leaves_nothing_behind(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_the_middle_of_the_table_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
     (folder / "texts.csv").write_text(TABLE + "6,Late,World,Wrold\n")
     with pytest.raises(DriftError, match="row 6: column 'old' has 'Wrold'; did you mean 'World'"):

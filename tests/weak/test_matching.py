@@ -1,4 +1,4 @@
-"""Matching against plain Python: the same answers, in any number of processes, in linear time."""
+"""Matching gives the same results as plain Python, in any number of processes, in linear time."""
 
 import re
 import string
@@ -42,13 +42,13 @@ def test_all_keywords_together_find_what_each_finds_alone(texts: list[str], list
 def test_whole_words_are_those_with_no_word_character_beside_them(text: str, keyword: str) -> None:
     in_word = r"[\w\u0300-\u036f]"
     pattern = f"(?<!{in_word}){re.escape(keyword.casefold())}(?!{in_word})"
-    # Look at every place: a match that begins inside another one counts too.
+    # At every position: a match that begins inside another one counts, too.
     folded = text.casefold()
     expected = any(re.compile(pattern).match(folded, start) for start in range(len(folded)))
     assert fires(text, has=[keyword], whole_words=True) == (expected and bool(text))
 
 
-def test_folding_moves_no_word_boundary_in_all_of_unicode() -> None:
+def test_case_folding_moves_no_word_boundary_in_all_of_unicode() -> None:
     moved = [
         code
         for code in range(sys.maxunicode + 1)
@@ -73,12 +73,12 @@ def test_punctuation_as_spaces() -> None:
 
 
 @given(text=st.text(alphabet="abA .,'-_\n", max_size=12), keyword=st.text(alphabet="ab .'-\t", min_size=1, max_size=4))
-def test_keywords_lose_their_punctuation_as_texts_do(text: str, keyword: str) -> None:
-    def clean(given: str) -> str:
-        return re.sub(f"[{re.escape(string.punctuation)}\\s]+", " ", given).strip()
+def test_keywords_are_stripped_like_texts(text: str, keyword: str) -> None:
+    def clean(text: str) -> str:
+        return re.sub(f"[{re.escape(string.punctuation)}\\s]+", " ", text).strip()
 
     if not clean(keyword):
-        with pytest.raises(ConfigError, match=r"rule 'r': has: .* is punctuation alone"):
+        with pytest.raises(ConfigError, match=r"rule 'r': has: .* is only punctuation"):
             stripped_fires(text, has=[keyword])
         return
     wanted = f"{' ' if keyword[0].isspace() else ''}{clean(keyword)}{' ' if keyword[-1].isspace() else ''}"
@@ -89,30 +89,30 @@ def test_keywords_lose_their_punctuation_as_texts_do(text: str, keyword: str) ->
     assert stripped_fires(text, has=[keyword], whole_words=True) == expected
 
 
-def test_with_punctuation_as_spaces_every_keyword_can_still_be_met() -> None:
+def test_with_strip_punctuation_every_keyword_can_still_match() -> None:
     text = "I can't stand this e-mail; can't wait to see it AGAIN!"
     assert stripped_fires(text, has=["can't"], whole_words=True)
     assert stripped_fires(text, has=["two  spaces", "e-mail"])
     assert stripped_fires(text, has=["e.Mail"], unless={"has": ["don't"]})
     assert not stripped_fires(text, has=["e-mail"], unless={"has": ["wait -- to"]})
     assert stripped_fires(text, pairs={"prefix": ["can't wait to "], "expression": [" again!"]})
-    assert not stripped_fires("it is warm", has=[" war "])  # a space at an end still says where a word ends
+    assert not stripped_fires("it is warm", has=[" war "])  # a space at an end still marks the end of a word
 
 
-def test_a_pattern_that_would_hang_re_comes_back() -> None:
-    """Python's re tries 2^50,000 ways here; ours must be back before the thread is given up on."""
-    found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(fires("a" * 50_000 + "b", matches="(a+)+$")), daemon=True)
+def test_a_pattern_that_would_hang_re_returns() -> None:
+    """Python's re would try 2^50,000 paths; re2 must return before the timeout."""
+    results: list[bool] = []
+    thread = threading.Thread(target=lambda: results.append(fires("a" * 50_000 + "b", matches="(a+)+$")), daemon=True)
     thread.start()
     thread.join(timeout=60)
-    assert found == [False]
+    assert results == [False]
 
 
 def test_half_characters_do_not_stop_a_pattern() -> None:
     assert fires("broken \ud83d but good", matches="good")
 
 
-def test_processes_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_and_batches_do_not_change_the_votes(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 2
 
     @rule
@@ -128,8 +128,8 @@ def test_processes_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     table = {"old": ["a" if n % 5 == 0 else None for n in range(103)]}
     whole = rules.votes(texts, table)
     monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 10)
-    for jobs in (1, 2):
+    for n_jobs in (1, 2):
         done: list[int] = []
-        np.testing.assert_array_equal(rules.votes(texts, table, jobs=jobs, tick=done.append), whole)
+        np.testing.assert_array_equal(rules.votes(texts, table, n_jobs=n_jobs, tick=done.append), whole)
         assert done == [10] * 10 + [3]
     assert all(len(set(column)) > 1 for column in whole.T.tolist())  # every rule votes, and abstains

@@ -1,4 +1,4 @@
-"""Rules as people write them: what each form votes, and what is said of a file that is wrong."""
+"""Rules for texts: the votes of each form of rule, and the error messages about invalid files."""
 
 import functools
 import re
@@ -16,7 +16,7 @@ GAMES = {"name": "games", "label": "Sports", "has": ["team"]}
 
 
 def votes(rules: RuleSet, *texts: str | None) -> list[list[str | None]]:
-    """By name, a list a text."""
+    """The votes by class name, one list per text."""
     return [[None if code == ABSTAIN else rules.classes[code] for code in row] for row in rules.votes(texts).tolist()]
 
 
@@ -31,7 +31,7 @@ def written(folder: Path, text: str, name: str = "rules.yaml") -> Path:
     return folder / name
 
 
-def test_keywords_are_found_anywhere_in_any_case_unless_told_otherwise() -> None:
+def test_keywords_match_anywhere_in_any_case_by_default() -> None:
     texts: list[str | None] = ["The TEAM won", "steamed fish", "a team", "none"]
     assert one(texts, has=["Team"]) == [True, True, True, False]
     assert one(texts, has=["team"], whole_words=True) == [True, False, True, False]
@@ -56,7 +56,7 @@ def test_patterns() -> None:
     assert one(texts, matches=r"^cost$", case_sensitive=True) == [False, False, False]
 
 
-def test_a_prefix_then_an_expression_at_most_so_far_away() -> None:
+def test_a_prefix_then_an_expression_at_most_n_characters_later() -> None:
     pairs = {"prefix": ["would ", "can't wait to "], "expression": [" again", " (2x)"], "within": 5}
     texts: list[str | None] = [
         "I WOULD 12345 again",
@@ -69,7 +69,7 @@ def test_a_prefix_then_an_expression_at_most_so_far_away() -> None:
 
 
 def test_a_pair_too_large_for_re2_is_refused_before_any_text_is_read() -> None:
-    with pytest.raises(ConfigError, match="rule 'r': pairs: too much for one pattern; lower `within`"):
+    with pytest.raises(ConfigError, match="rule 'r': pairs: too large for one pattern; lower `within`"):
         one(["a"], pairs={"prefix": ["p" * 3_000_000], "expression": ["e"]})
 
 
@@ -88,11 +88,11 @@ def test_of_several_cases_the_first_that_holds_votes() -> None:
 
 def test_a_column_of_labels_votes_even_where_the_text_is_missing() -> None:
     rules = RuleSet([GAMES, {"name": "older", "column": "old"}], ["Sports", "World"])
-    found = rules.votes(["team", "team", None, ""], {"old": ["World", None, "Sports", float("nan")]})
-    assert found.tolist() == [[0, 1], [0, -1], [-1, 0], [-1, -1]]
+    cast = rules.votes(["team", "team", None, ""], {"old": ["World", None, "Sports", float("nan")]})
+    assert cast.tolist() == [[0, 1], [0, -1], [-1, 0], [-1, -1]]
 
 
-def test_columns_that_do_not_fit_are_explained() -> None:
+def test_errors_about_columns() -> None:
     rules = RuleSet([{"name": "older", "column": "old"}], ["Sports", "World"])
     with pytest.raises(DataError, match="no column 'old', which a rule reads; did you mean 'olds'"):
         rules.votes(["a"], {"olds": ["World"]})
@@ -130,7 +130,7 @@ def test_texts_that_are_missing_get_no_vote(missing: str | None) -> None:
     assert one([missing], unless={"has": ["x"]}) == [False]
 
 
-def test_a_text_that_is_no_string_is_named() -> None:
+def test_a_text_that_is_not_a_string_is_named() -> None:
     with pytest.raises(DataError, match="row 2: the text is 17, a int"):
         RuleSet([GAMES]).votes(["a", 17])
 
@@ -150,7 +150,7 @@ def test_yaml_keeps_words_that_yaml_would_turn_into_something_else(tmp_path: Pat
     assert votes(rules, "no", "x76x", "2020-01-01", "null", "yes", "true") == [["no"]] * 5 + [[None]]
 
 
-def test_yaml_there_and_back(tmp_path: Path) -> None:
+def test_yaml_round_trip(tmp_path: Path) -> None:
     pairs = {"prefix": ["no "], "expression": ["é"], "within": 3}
     rules = RuleSet(
         [
@@ -177,12 +177,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
 
 
 @pytest.mark.parametrize("example", re.findall(r"```yaml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL))
-def test_the_examples_of_the_docs_are_rules(tmp_path: Path, example: str) -> None:
+def test_the_examples_in_the_docs_are_valid(tmp_path: Path, example: str) -> None:
     rules = RuleSet.from_yaml(written(tmp_path, example))
     assert len(rules.rules) == example.count("- name:")
 
 
-def test_every_fault_of_a_file_is_said_at_once_with_its_line(tmp_path: Path) -> None:
+def test_all_faults_of_a_file_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         """\
@@ -212,12 +212,12 @@ rules:
     )
     with pytest.raises(ConfigError) as error:
         RuleSet.from_yaml(path)
-    said = {line.removeprefix(f"{path}:") for line in str(error.value).splitlines()}
-    assert said == {
+    messages = {line.removeprefix(f"{path}:") for line in str(error.value).splitlines()}
+    assert messages == {
         "2: unknown key 'tie'; did you mean 'ties'?",
         "6: rule 'a': unknown key 'hass'; did you mean 'has'?",
         "4: rule 'a': 'Sport' is not among the classes; did you mean 'Sports'?",
-        "7: rule 'a': another rule has this name; give it one of its own",
+        "7: rule 'a': another rule has this name; rename one of them",
         "9: rule 'a': matches: re2 cannot read the pattern '(b': missing ): (b",
         "10: rule number 3: name is missing",
         "11: rule number 3: has: it is empty; fill it in or leave it out",
@@ -226,10 +226,10 @@ rules:
         "14: rule 'c': expression is missing",
         "15: rule 'd': has: give a list, as in ['war']",
         "15: rule 'd': unless: unless needs `has`, `matches` or `pairs`",
-        "16: rule 'e': beside `column` it cannot have label",
-        "17: rule 'f': it has has and matches; make them cases, or rules of their own",
-        "18: rule 'g': it asks nothing; give it `has`, `matches`, `pairs` or `unless`",
-        "19: rule 'h': label is missing; say which class it votes for",
+        "16: rule 'e': `column` cannot be combined with label",
+        "17: rule 'f': it has has and matches; use `cases`, or one rule for each",
+        "18: rule 'g': it has no condition; give it `has`, `matches`, `pairs` or `unless`",
+        "19: rule 'h': label is missing; name the class it votes for",
         "20: rule 'i': has: it is empty; fill it in or leave it out",
         "20: rule 'i': weight: input should be greater than or equal to 0, not '-1'",
         "21: rule 'j': whole_words goes with `has` only; in a pattern write \\b around the word",
@@ -245,24 +245,27 @@ rules:
         ("classes: [a]", ":1: rules is missing"),
         ("- name: a", ":1: give keys and values"),
         ("rules:\n- {name: a, label: b, has: [x]", ":3: not YAML"),
-        ("rules:\n- name: a\n  name: b", ":3: key 'name' is there twice; remove one"),
-        ("classes: [a, a]\nrules: [{name: r, label: a, has: [x]}]", ":1: class 'a' is there twice"),
-        ("rules: [{name: r, column: x}]", ":1: rule 'r': what it may vote for is not written in it; declare `classes`"),
+        ("rules:\n- name: a\n  name: b", ":3: key 'name' is given twice; remove one"),
+        ("classes: [a, a]\nrules: [{name: r, label: a, has: [x]}]", ":1: class 'a' is listed twice"),
+        (
+            "rules: [{name: r, column: x}]",
+            ":1: rule 'r': it does not say which classes it can vote for; declare `classes`",
+        ),
         ("rules: [{name: [a], label: b, has: [x]}]", ":1: rule ['a']: name: input should be a valid string"),
         ("rules:\n- name: a\n  label: b\n  has: |\n    x\n    y", ":4: rule 'a': has: give a list, as in ['x\\ny']"),
-        ("rules: &a [*a]", "an alias inside what it stands for"),
+        ("rules: &a [*a]", "this alias refers to a value that contains it"),
         ("? [a]\n: b", ":1: a key must be a word"),
         ("rules: \x00", "not YAML"),
     ],
 )
-def test_files_that_are_no_rules(tmp_path: Path, text: str, message: str) -> None:
+def test_files_without_valid_rules(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         RuleSet.from_yaml(written(tmp_path, text))
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_keywords_of_punctuation_alone_are_refused_where_punctuation_is_stripped(tmp_path: Path) -> None:
+def test_keywords_of_punctuation_only_are_refused_with_strip_punctuation(tmp_path: Path) -> None:
     text = """\
 strip_punctuation: true
 rules:
@@ -283,11 +286,11 @@ rules:
 """
     with pytest.raises(ConfigError) as error:
         RuleSet.from_yaml(written(tmp_path, text))
-    said = "is punctuation alone, which strip_punctuation takes for spaces; leave it out"
+    message = "is only punctuation, which strip_punctuation turns into spaces; leave it out"
     assert str(error.value).replace(str(tmp_path / "rules.yaml"), "").splitlines() == [
-        f":6: rule 'money': has: '$' {said}",
-        f":12: rule 'cases': expression: '!!' {said}",
-        f":16: rule 'cases': has: ' ' {said}",
+        f":6: rule 'money': has: '$' {message}",
+        f":12: rule 'cases': expression: '!!' {message}",
+        f":16: rule 'cases': has: ' ' {message}",
     ]
     kept = RuleSet.from_yaml(written(tmp_path, text.replace("true", "false")))
     assert votes(kept, "$") == [["a", None]]
@@ -321,7 +324,7 @@ rules = RuleSet([long, {"name": "brief", "label": "short", "has": ["brief"]}], c
     rules = RuleSet.from_file(written(tmp_path, code, "rules.py"))
     assert votes(rules, "a b c d", "in brief") == [["long", None], [None, "short"]]
     monkeypatch.setattr(casting, "TEXTS_PER_BATCH", 1)
-    assert rules.votes(["a b c d", "in brief"], jobs=2).tolist() == [[0, -1], [-1, 1]]
+    assert rules.votes(["a b c d", "in brief"], n_jobs=2).tolist() == [[0, -1], [-1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -341,42 +344,51 @@ def test_python_files_that_fail_are_named(tmp_path: Path, code: str, message: st
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_weight_must_be_a_number_from_0_up() -> None:
+def test_a_weight_must_be_a_non_negative_number() -> None:
     for weight in (-1, "x", None, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match=f"rule 'upper': weight={weight!r} is not a number from 0 up"):
+        with pytest.raises(ConfigError, match=f"rule 'upper': weight={weight!r} is not a number >= 0"):
             rule(weight=weight)(str.upper)  # type: ignore[arg-type]
     assert rule(weight=np.float32(0.5))(str.upper).weight == 0.5
 
 
 def test_a_rule_is_a_function_with_a_name() -> None:
     nameless = functools.partial(str.replace, "a")
-    with pytest.raises(ConfigError, match=r"'' is no name .*functools.*; give it a name"):
+    with pytest.raises(ConfigError, match=r"'' is not a name .*functools.*; give it one"):
         rule(nameless)
     assert rule(nameless, name="replaced").name == "replaced"
-    with pytest.raises(ConfigError, match="3 is no name"):
+    with pytest.raises(ConfigError, match="3 is not a name"):
         rule(str.upper, name=3)  # type: ignore[call-overload]
-    with pytest.raises(ConfigError, match="'shouting' is no function"):
+    with pytest.raises(ConfigError, match="'shouting' is not a function"):
         rule("shouting")  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("given", [None, 3, "abc", {"name": "r"}])
-def test_what_is_no_list_is_refused_on_one_line(given: Any) -> None:
-    said = re.escape(f"{given!r} is no list; give one") + "$"
-    with pytest.raises(ConfigError, match=f"^rules: {said}"):
-        RuleSet(given)
-    with pytest.raises(DataError, match=f"^texts: {said}"):
-        RuleSet([GAMES]).votes(given)
-    if given is not None:
-        with pytest.raises(ConfigError, match=f"^classes: {said}"):
-            RuleSet([GAMES], given)
-    with pytest.raises(DataError, match=f"^column 'old': {said}"):
-        RuleSet([{"name": "older", "column": "old"}], ["a"]).votes(["x"], {"old": given})
+@pytest.mark.parametrize("value", [None, 3, "abc", {"name": "r"}])
+def test_what_is_not_a_list_is_refused_in_one_line(value: Any) -> None:
+    message = re.escape(f"{value!r} is not a list; give a list") + "$"
+    with pytest.raises(ConfigError, match=f"^rules: {message}"):
+        RuleSet(value)
+    with pytest.raises(DataError, match=f"^texts: {message}"):
+        RuleSet([GAMES]).votes(value)
+    if value is not None:
+        with pytest.raises(ConfigError, match=f"^classes: {message}"):
+            RuleSet([GAMES], value)
+    with pytest.raises(DataError, match=f"^column 'old': {message}"):
+        RuleSet([{"name": "older", "column": "old"}], ["a"]).votes(["x"], {"old": value})
 
 
-@pytest.mark.parametrize("jobs", [0, "2", 1.5, None])
-def test_a_number_of_processes_that_is_none(jobs: Any) -> None:
-    with pytest.raises(ConfigError, match=re.escape(f"jobs={jobs!r} is no number of processes; give 1 or more, or -1")):
-        RuleSet([GAMES]).votes(["a"], jobs=jobs)
+@pytest.mark.parametrize("n_jobs", [0, "2", 1.5, None])
+def test_invalid_n_jobs_is_refused(n_jobs: Any) -> None:
+    message = f"n_jobs={n_jobs!r} is not a number of processes; give 1 or more, or -1"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        RuleSet([GAMES]).votes(["a"], n_jobs=n_jobs)
+
+
+def test_jobs_is_the_deprecated_name_of_n_jobs() -> None:
+    with pytest.warns(FutureWarning, match="^jobs is deprecated; use n_jobs$") as warned:
+        assert RuleSet([GAMES]).votes(["team"], jobs=2).tolist() == [[0]]
+    assert warned[0].filename == __file__
+    with pytest.warns(FutureWarning), pytest.raises(ConfigError, match="n_jobs=0 is not a number of processes"):
+        RuleSet([GAMES]).votes(["team"], jobs=0)
 
 
 def test_columns_may_be_a_frame() -> None:

@@ -1,4 +1,4 @@
-"""What is said of rules for tokens: every share with its denominator, scores as seqeval has them."""
+"""Summaries of rules for tokens: shares with their denominators, and the same scores as seqeval."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_the_table() -> None:
     assert {len(row) for row in rows} == {len(headings)}
 
 
-def test_it_goes_into_json_and_back() -> None:
+def test_json_round_trip() -> None:
     known = SUMMARY.as_dict()
     assert json.loads(json.dumps(known, allow_nan=False)) == known
     assert known["together"]["precision"] == {"count": 2, "of": 3}
@@ -73,7 +73,7 @@ def test_it_goes_into_json_and_back() -> None:
     assert known["rules"]["letters"]["types"]["Y"]["recall"] == {"count": 1, "of": 1}
 
 
-def test_nothing_at_all() -> None:
+def test_no_sentences() -> None:
     summary = label_tokens([], RULES, gold=[]).summary
     assert (summary.together, summary.tokens.coverage) == (SpanScore(), Share(0, 0))
     assert len(token_table(summary)[1]) == len(RULES.rules) + 1
@@ -96,10 +96,10 @@ def test_scores_are_those_of_seqeval(right: list[list[str]], data: st.DataObject
         start, end = next(answers)
         return [(start, min(end, len(tokens)), "X")] if start < min(end, len(tokens)) else []
 
-    found = label_tokens([["t"] * len(tags) for tags in right], TokenRuleSet([guess], ["X"]), gold=right)
-    weak = [[tag or "O" for tag in tags] for tags in found.tags]
-    theirs = metrics.precision_recall_fscore_support(right, weak, average="micro", scheme=IOB2, zero_division=0)
-    ours = found.summary.together
+    labelled = label_tokens([["t"] * len(tags) for tags in right], TokenRuleSet([guess], ["X"]), gold=right)
+    weak_tags = [[tag or "O" for tag in tags] for tags in labelled.tags]
+    theirs = metrics.precision_recall_fscore_support(right, weak_tags, average="micro", scheme=IOB2, zero_division=0)
+    ours = labelled.summary.together
     shares = (ours.precision, ours.recall, ours.f1)
     assert [share.rate if share.of else 0 for share in shares] == pytest.approx(theirs[:3])
 

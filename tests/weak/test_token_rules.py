@@ -1,4 +1,4 @@
-"""Rules for tokens as people write them: what each form finds, and what is said of a file that is wrong."""
+"""Rules for tokens: the spans that each form of rule finds, and the error messages about invalid files."""
 
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ def one(tokens: list[str], *, text: str | None = None, **keys: Any) -> list[tupl
 def test_a_file_with_every_form(tmp_path: Path) -> None:
     rules = TokenRuleSet.from_file(written(tmp_path, EXAMPLE))
     tokens = ["asa", "10", "mg", ",", "folic", "acid", "and", "EPO", "for", "renal", "failure", "."]
-    found = [[(span.start, span.end, span.type) for span in spans] for spans in rules.find(Sentence(tokens))]
-    assert found == [
+    spans = [[(span.start, span.end, span.type) for span in by_rule] for by_rule in rules.find(Sentence(tokens))]
+    assert spans == [
         [(0, 1, "Chemical")],
         [(4, 6, "Chemical")],
         [(9, 11, "Disease")],
@@ -65,7 +65,7 @@ def test_types_are_taken_from_the_rules_where_they_are_not_declared(tmp_path: Pa
     assert (rules.votes, rules.ties) == ("span", "abstain")
 
 
-def test_a_match_that_cuts_a_token_does_not_vote() -> None:
+def test_a_match_that_cuts_a_token_is_ignored() -> None:
     tokens = ["take", "10mg", "or", "20", "mg", "daily"]
     assert one(tokens, pattern=r"\d+ ?mg") == [(1, 2), (3, 5)]
     assert one(tokens, pattern=r"\d+") == [(3, 4)]
@@ -80,7 +80,7 @@ def test_space_around_a_match_is_no_part_of_it_and_an_empty_match_is_nothing() -
     assert one([], pattern="a*") == []
 
 
-def test_capitals_count_in_patterns_unless_told_otherwise() -> None:
+def test_patterns_match_case_by_default() -> None:
     assert one(["ab", "AB"], pattern="AB") == one(["ab", "AB"], token="AB") == [(1, 2)]
     assert one(["ab", "AB"], pattern="(?i)AB") == one(["ab", "AB"], token="(?i)AB") == [(0, 1), (1, 2)]
 
@@ -98,7 +98,7 @@ def test_patterns_see_the_text_where_there_is_one() -> None:
         one(tokens, pattern="a", text="10 kg")
 
 
-def test_places_are_right_beyond_ascii() -> None:
+def test_positions_are_right_beyond_ascii() -> None:
     assert one(["naïve", "Ωmega", "β", "\ud800"], pattern="Ω|β|naïve Ωmega") == [(0, 2), (2, 3)]
     assert one(["naïve", "β"], text="naïveβ", pattern=".$") == [(1, 2)]
 
@@ -111,7 +111,7 @@ def by_function(answer: Any) -> list[tuple[int, int, str]]:
 def test_functions_get_the_tokens_and_return_spans() -> None:
     @rule(weight=3)
     def titled(tokens: list[str]) -> list[tuple[int, int, str]]:
-        return [(place + 1, place + 2, "Person") for place, token in enumerate(tokens[:-1]) if token == "Dr."]
+        return [(index + 1, index + 2, "Person") for index, token in enumerate(tokens[:-1]) if token == "Dr."]
 
     rules = TokenRuleSet([titled], ["Person"])
     assert [span.start for span in rules.find(Sentence(["Dr.", "No", "and", "Dr.", "Who"]))[0]] == [1, 4]
@@ -121,7 +121,7 @@ def test_functions_get_the_tokens_and_return_spans() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "said"),
+    ("answer", "error", "message"),
     [
         (
             ["X"],
@@ -136,20 +136,20 @@ def test_functions_get_the_tokens_and_return_spans() -> None:
         ([(0, 1, None)], LabelError, "voted None"),
     ],
 )
-def test_answers_of_functions_that_are_no_spans(answer: Any, kind: type[Exception], said: str) -> None:
-    with pytest.raises(kind, match=said):
+def test_invalid_answers_of_functions(answer: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         by_function(answer)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
-        ("- {name: r, phrases: [a]}", r"yaml:7: rule 'r': type is missing; say what it votes for"),
+        ("- {name: r, phrases: [a]}", r"yaml:7: rule 'r': type is missing; name the type it votes for"),
         ("- {name: r, type: Dose}", r"yaml:7: rule 'r': it has none of gazetteer, phrases, pattern, token; give it"),
         ("- {name: r, type: Dose, token: a, pattern: a}", "rule 'r': it has pattern and token of"),
         ("- {name: r, type: Dose, tokn: a}", r"yaml:7: rule 'r': unknown key 'tokn'; did you mean 'token'"),
         ("- {name: r, type: Dose, token: '('}", r"yaml:7: rule 'r': token: re2 cannot read the pattern '\('"),
-        ("- {name: r, type: Dose, token: a, case: lower}", "rule 'r': case goes with phrases; capitals count in a"),
+        ("- {name: r, type: Dose, token: a, case: lower}", "rule 'r': case goes with phrases; a pattern matches case"),
         ("- {name: r, type: Dose, phrases: [a], case: upper}", "rule 'r': case: .* not 'upper'"),
         (
             "- {name: r, type: Dosis, token: a}",
@@ -165,46 +165,46 @@ def test_answers_of_functions_that_are_no_spans(answer: Any, kind: type[Exceptio
         ("- just words", "rule number 1: give keys and values, not 'just words'"),
     ],
 )
-def test_faults_of_a_rule_name_file_line_rule_and_field(tmp_path: Path, line: str, said: str) -> None:
+def test_faults_of_a_rule_name_file_line_rule_and_field(tmp_path: Path, line: str, message: str) -> None:
     path = written(tmp_path, EXAMPLE.replace("rules:\n", f"rules:\n  {line}\n"))
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         TokenRuleSet.from_file(path)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("votes: token", "votes: word", "yaml:4: votes: .*'span' or 'token', not 'word'"),
         ("ties: order", "tise: order", "yaml:5: unknown key 'tise'; did you mean 'ties'"),
-        ("[Chemical, ", "[Chemical, O, ", "types: O is no type of entity; leave it out"),
-        ("[Chemical, ", "[Chemical, Dose, ", "types: 'Dose' is there twice"),
+        ("[Chemical, ", "[Chemical, O, ", "types: O is not an entity type; leave it out"),
+        ("[Chemical, ", "[Chemical, Dose, ", "types: 'Dose' is listed twice"),
         ("[Chemical, Disease, Dose]", "[Chemical, Dose]", r"words\.txt:2: 'Disease' is not among the types"),
     ],
 )
-def test_faults_of_the_whole_file(tmp_path: Path, old: str, new: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_faults_of_the_whole_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         TokenRuleSet.from_file(written(tmp_path, EXAMPLE.replace(old, new)))
 
 
-def test_all_faults_are_said_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     text = EXAMPLE.replace("votes: token", "votes: word").replace("type: Dose}", "type: Dosis}").replace("lower", "low")
     with pytest.raises(ConfigError) as caught:
         TokenRuleSet.from_file(written(tmp_path, text))
-    places = [line.partition("rules.yaml:")[2].partition(":")[0] for line in str(caught.value).split("\n")]
-    assert places == ["4", "9", "12"]
+    lines = [line.partition("rules.yaml:")[2].partition(":")[0] for line in str(caught.value).split("\n")]
+    assert lines == ["4", "9", "12"]
 
 
-def test_rules_must_be_there(tmp_path: Path) -> None:
+def test_missing_rules_and_types(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rules: rules: it is empty; write at least one rule"):
         TokenRuleSet([])
-    with pytest.raises(ConfigError, match="rule 'f': what it may vote for is not written in it; declare `types`"):
+    with pytest.raises(ConfigError, match="rule 'f': it does not say which types it can vote for; declare `types`"):
         TokenRuleSet([rule(lambda tokens: None, name="f")])
 
 
 def test_rules_for_texts_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "rules:\n  - {name: games, label: Sports, has: [team]}\n")
-    with pytest.raises(ConfigError, match="rules for tokens are needed, these are for texts; write `task: tokens`"):
+    with pytest.raises(ConfigError, match="these rules are for texts, not for tokens; write `task: tokens`"):
         TokenRuleSet.from_file(path)
 
 
@@ -213,12 +213,12 @@ def test_python_files(tmp_path: Path) -> None:
     entry = "{'name': 'a', 'token': 'a', 'type': 'X'}"
     assert TokenRuleSet.from_file(written(tmp_path, body.replace("{}", entry), "good.py")).names == ["a"]
     for_texts = "from drift.weak import RuleSet\nrules = RuleSet([{'name': 'a', 'label': 'b', 'has': ['c']}])\n"
-    for wrong, said in [
+    for wrong, message in [
         (body, r"wrong\.py: rules: rule number 1: name is missing"),
         (for_texts, "has no TokenRuleSet; end it with"),
         ("1 / 0", "failed .ZeroDivisionError"),
     ]:
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             TokenRuleSet.from_file(written(tmp_path, wrong, "wrong.py"))
     with pytest.raises(FileError, match="is not there"):
         TokenRuleSet.from_file(tmp_path / "none.py")

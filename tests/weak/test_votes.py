@@ -1,4 +1,4 @@
-"""One label of many votes: ties, weights and seeds, against a count written out by hand."""
+"""One label from many votes: ties, weights and seeds, compared with a simple count."""
 
 import random
 import sys
@@ -11,14 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.packages import PackageError
-from drift.errors import ConfigError, ShapeError
+from drift.errors import ConfigError, PackageError, ShapeError
 from drift.weak import ABSTAIN, label_model, majority
 
 VOTES = np.array([[0, 1, 1], [1, 0, -1], [-1, -1, 2], [-1, -1, -1], [2, 1, 0]], dtype=np.int8)
 
 
-def test_the_three_ways_with_ties() -> None:
+def test_the_three_policies_for_ties() -> None:
     assert majority(VOTES, 3).tolist() == [1, ABSTAIN, 2, ABSTAIN, ABSTAIN]
     assert majority(VOTES, 3, ties="order").tolist() == [1, 1, 2, ABSTAIN, 2]
     drawn = majority(VOTES, 3, ties="random", seed=1)
@@ -34,7 +33,7 @@ def test_weights() -> None:
     assert majority(VOTES, 3, weights=np.array([3.0, 1, 1])).tolist() == [0, 1, 2, ABSTAIN, 2]
     # The sums are equal, though 0.1 + 0.2 is not 0.3 in floating point.
     assert majority(np.array([[0, 0, 1]]), 2, weights=np.array([0.1, 0.2, 0.3])).tolist() == [ABSTAIN]
-    # A rule without weight has no say, in ties neither.
+    # A rule of weight 0 has no influence, not even on ties.
     assert majority(np.array([[0, -1], [0, 1]]), 2, weights=np.array([0.0, 1])).tolist() == [ABSTAIN, 1]
     assert majority(np.array([[0, 1, 0, 1]]), 2, ties="order", weights=np.array([0.0, 1, 1, 1])).tolist() == [1]
 
@@ -53,11 +52,11 @@ def by_hand(row: list[int], ties: str) -> int:
     ),
     ties=st.sampled_from(["abstain", "order"]),
 )
-def test_as_counted_by_hand(rows: list[list[int]], ties: Any) -> None:
+def test_majority_matches_a_simple_count(rows: list[list[int]], ties: Any) -> None:
     assert majority(np.array(rows), 4, ties=ties).tolist() == [by_hand(row, ties) for row in rows]
 
 
-def test_random_ties_are_fair_repeatable_and_independent_of_how_a_table_is_cut() -> None:
+def test_random_ties_are_fair_repeatable_and_independent_of_chunks() -> None:
     votes = np.tile(np.array([[0, 2, 2, 0, 1], [1, 1, 0, 0, -1], [2, -1, -1, -1, -1]]), (1000, 1))
     whole = majority(votes, 3, ties="random", seed=7)
     rng = np.random.default_rng(7)
@@ -89,18 +88,18 @@ def test_no_texts_and_no_rules() -> None:
         ([[0, 1], [0]], {}, ShapeError),
     ],
 )
-def test_what_cannot_be_counted_is_refused(votes: Any, options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_votes_are_refused(votes: Any, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         majority(votes, 2, **options)
 
 
-def test_lists_will_do() -> None:
+def test_lists_are_accepted() -> None:
     assert majority([[0, 1], [1, ABSTAIN]], np.int64(2), weights=[1, 2]).tolist() == [1, 1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n_classes", [0, None, "2"])
-def test_a_number_of_classes_that_is_none(n_classes: Any) -> None:
-    with pytest.raises(ConfigError, match="is no number of classes"):
+def test_invalid_n_classes_is_refused(n_classes: Any) -> None:
+    with pytest.raises(ConfigError, match="is not a number of classes"):
         majority(np.zeros((1, 2), dtype=int), n_classes)
 
 
@@ -112,11 +111,11 @@ def test_the_label_model_trusts_rules_that_agree_and_leaves_uncovered_texts_alon
     votes = np.where(right, truth[:, None], 1 - truth[:, None])
     votes[:10] = ABSTAIN
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    found = label_model(votes, 2, seed=0)
+    labels = label_model(votes, 2, seed=0)
     assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == before
-    np.testing.assert_array_equal(label_model(votes, 2, seed=0), found)
-    assert (found[:10] == ABSTAIN).all()
-    assert (found == truth)[10:].mean() > (majority(votes, 2) == truth)[10:].mean()
+    np.testing.assert_array_equal(label_model(votes, 2, seed=0), labels)
+    assert (labels[:10] == ABSTAIN).all()
+    assert (labels == truth)[10:].mean() > (majority(votes, 2) == truth)[10:].mean()
 
 
 def test_without_snorkel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

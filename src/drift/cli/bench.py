@@ -1,38 +1,46 @@
-"""`drift bench`: the paper's tables and figures, one command each."""
+"""`drift bench`: reproduce the paper's tables and figures."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from drift.paper.bench.bench import Bench
+
+
+def _names(listed: str | None) -> list[str] | None:
+    return None if listed is None else [name.strip() for name in listed.split(",")]
 
 
 def bench(
     name: str | None = typer.Argument(
-        None, metavar="EXHIBIT", help="Which, such as weak or table1; all are listed if left out."
+        None, metavar="EXHIBIT", help="Table or figure, such as weak or table1; without one, all are listed."
     ),
-    profile: str = typer.Option("laptop", help="paper: its configuration, for GPUs; laptop: what two cores can do."),
+    profile: str = typer.Option("laptop", help="paper: its configuration, for GPUs; laptop: sized for two cores."),
     seeds: int | None = typer.Option(
-        None, min=1, help="How many; 10 of models that train them at once, else 3, if left out."
+        None, min=1, help="Seeds per method and cell (10 for models that train them at once, else 3)."
     ),
-    cells: str | None = typer.Option(None, metavar="NAME,NAME", help="Only these, such as agnews-30,imdb-weak."),
+    cells: str | None = typer.Option(None, metavar="NAME,NAME", help="Only these cells, such as agnews-30,imdb-weak."),
     methods: str | None = typer.Option(
-        None, metavar="NAME,NAME", help="Only these, such as self-training,drift; or rows by title."
+        None, metavar="NAME,NAME", help="Only these methods, such as self-training,drift; or rows by title."
     ),
     models: str | None = typer.Option(
-        None, metavar="KIND,KIND", help="Only these kinds of model, such as frozen, of tables that have several."
+        None, metavar="KIND,KIND", help="Only these kinds of model, such as frozen, in tables with several."
     ),
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
-    jobs: int | None = typer.Option(None, min=1, help="Runs at once; as many as the cores take, if left out."),
+    jobs: int | None = typer.Option(None, min=1, help="Number of runs at once (as many as the cores allow)."),
     cluster: str | None = typer.Option(
-        None, metavar="ADDRESS", help="Of a Dask scheduler, such as tcp://host:8786, or `ray`."
+        None, metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786, or `ray`."
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only list what is finished and what would be run."),
-    collect: bool = typer.Option(False, "--collect", help="Run nothing: write down what is finished so far."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+    collect: bool = typer.Option(False, "--collect", help="Run nothing; write tables of what is finished."),
+    quiet: bool = typer.Option(False, "--quiet", help="Show no progress bar."),
 ) -> None:
-    """Make a table or figure of the paper again, beside the paper's own numbers.
+    """Reproduce a table or figure of the paper, next to the paper's own numbers.
 
-    Each cell and method is a run of its own, kept in the folder under a name that follows from its settings and data:
-    what is finished is never run again, and what was cut short goes on. Data are found in `$DRIFT_DATA`.
+    Each cell and method is a separate run, kept in the folder under a key computed from its settings and data. Finished
+    runs are never repeated, and interrupted runs are resumed. The data are read from `$DRIFT_DATA`.
 
     Examples:
 
@@ -44,19 +52,10 @@ def bench(
 
         drift bench semi --dry-run
     """
-    from rich.console import Console
-    from rich.markup import escape
-
-    from drift.paper.bench.catalogue import EXHIBITS
-
-    console = Console()
     if name is None:
-        for exhibit in EXHIBITS.values():
-            console.print(f"{exhibit.name:12} {exhibit.place:16} {exhibit.summary}", highlight=False, soft_wrap=True)
-        console.print("\nRun one with [bold]drift bench NAME[/bold]; --dry-run lists its cells first.")
+        _list_exhibits()
         return
     from drift.paper.bench.bench import bench as run_bench
-    from drift.runs.comparing.tables import show_table
     from drift.training.threads import keep_freed_memory
 
     keep_freed_memory()
@@ -68,12 +67,35 @@ def bench(
         cells=_names(cells),
         methods=_names(methods),
         models=_names(models),
-        jobs=jobs,
+        n_jobs=jobs,
         cluster=cluster,
         dry_run=dry_run,
         collect=collect,
         quiet=quiet,
     )
+    _show(done)
+    if done.failures:
+        raise typer.Exit(1)
+
+
+def _list_exhibits() -> None:
+    from rich.console import Console
+
+    from drift.paper.bench.catalogue import EXHIBITS
+
+    console = Console()
+    for exhibit in EXHIBITS.values():
+        console.print(f"{exhibit.name:12} {exhibit.reference:16} {exhibit.summary}", highlight=False, soft_wrap=True)
+    console.print("\nRun one with [bold]drift bench NAME[/bold]; --dry-run lists its cells first.")
+
+
+def _show(done: "Bench") -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from drift.runs.comparing.tables import show_table
+
+    console = Console()
     for table in done.tables:
         show_table(table, console)
         console.print()
@@ -83,9 +105,3 @@ def bench(
         console.print(f"written: {escape(str(file))}", highlight=False, soft_wrap=True)
     for failure in done.failures:
         typer.echo(f"drift: {failure.job.title} failed: {failure.reason}", err=True)
-    if done.failures:
-        raise typer.Exit(1)
-
-
-def _names(listed: str | None) -> list[str] | None:
-    return None if listed is None else [name.strip() for name in listed.split(",")]

@@ -8,17 +8,17 @@ import typer
 def compare(
     runs: list[Path] = typer.Argument(..., metavar="RUN...", help="Folders of finished runs."),
     baseline: Path | None = typer.Option(
-        None, metavar="RUN", help="What the others are tested against; the first run if left out."
+        None, metavar="RUN", help="Run to test the others against; default: the first."
     ),
     paired_t: bool = typer.Option(
-        False, "--paired-t", help="Paired t-tests or none: runs without common seeds are refused."
+        False, "--paired-t", help="Only paired t-tests: runs without common seeds are an error."
     ),
     out: Path | None = typer.Option(None, "--out", "-o", dir_okay=False, help="Table to write: .md, .tex or .csv."),
 ) -> None:
-    """Compare runs: scores with their spread, and tests of each against the baseline.
+    """Compare finished runs, with statistical tests. Scores have their spread; each run is tested against the baseline.
 
-    Runs that differ in their seeds alone are one line. Tests are paired, seed by seed, where two lines have seeds in
-    common on the same rows; else they are Welch's, and a note says so. Warnings tell what makes a comparison unfair.
+    Runs that differ only in their seeds form one line. If two lines have seeds in common on the same rows, the test is
+    paired by seed; otherwise it is Welch's, and a note says so. Warnings name what makes a comparison unfair.
 
     Examples:
 
@@ -29,6 +29,6 @@ def compare(
     from drift.runs.comparing.compare import compare as compare_runs
     from drift.runs.comparing.tables import show_table
 
-    show_table(compare_runs(*runs, baseline=baseline, paired_t=paired_t, out=out))
+    show_table(compare_runs(runs, baseline=baseline, paired_t=paired_t, out=out))
     if out is not None:
         typer.echo(f"Written: {out}")

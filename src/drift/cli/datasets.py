@@ -1,10 +1,10 @@
-"""`drift datasets`: the paper's data, beside what is on disk."""
+"""`drift datasets`: the paper's datasets compared with what is on disk."""
 
 import typer
 
 
 def datasets() -> None:
-    """List the paper's datasets (its tables 6 and 7) beside what is found in `$DRIFT_DATA`.
+    """List the paper's datasets (its tables 6 and 7), compared with what is in `$DRIFT_DATA`.
 
     Example:
 

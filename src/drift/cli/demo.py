@@ -1,4 +1,4 @@
-"""`drift demo`: see it work, with nothing to download."""
+"""`drift demo`: demonstrations that need no download."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -13,17 +13,18 @@ class Demo(StrEnum):
 
 
 def demo(
-    name: Demo = typer.Argument(Demo.moons, help="Which demonstration."),
+    name: Demo = typer.Argument(Demo.moons, help="The demonstration to run."),
     out: Path = typer.Option(
         Path("drift-demo"), "--out", "-o", file_okay=False, help="Folder for figures and the report page."
     ),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+    quiet: bool = typer.Option(False, "--quiet", help="Show no progress bar."),
 ) -> None:
-    """Show supervised learning, Self-training and DRIFT side by side, in under a minute (`text`: three).
+    """Compare supervised learning, Self-training and DRIFT on small data, in under a minute (`text`: three minutes).
 
-    `moons` is the paper's warm-up: two half-moons, 12 labels a class, 10 trials as the paper has and 100 for power.
-    `digits` is scikit-learn's handwritten digits with 5 labels a class, through `DriftClassifier`. `text` asks which
-    library wrote a docstring: 10 labels a library, then keyword rules alone, through `drift fit`.
+    `moons` is the paper's first example: two half-moons with 12 labels per class, 10 trials as in the paper and 100 for
+    statistical power. `digits` uses `DriftClassifier` on scikit-learn's handwritten digits with 5 labels per class.
+    `text` uses `drift fit` to predict which library a docstring is from, with 10 labels per library and then with
+    keyword rules only.
 
     Examples:
 
@@ -44,23 +45,23 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{out} cannot be made a folder ({error.strerror}); give another with --out") from error
-    show = {Demo.moons: moons_demo.demo, Demo.digits: digits.demo, Demo.text: text_demo.demo}[name]
-    shown = show(out, lambda title, total: progress(title, total, shown=not quiet))
+        raise FileError(f"the folder {out} cannot be created ({error.strerror}); give another with --out") from error
+    run_demo = {Demo.moons: moons_demo.demo, Demo.digits: digits.demo, Demo.text: text_demo.demo}[name]
+    result = run_demo(out, lambda title, total: progress(title, total, shown=not quiet))
 
     console = Console()
-    for table in shown.tables:
+    for table in result.tables:
         view = Table(title=table.caption, title_justify="left", title_style="bold", box=None, pad_edge=False)
-        for place, heading in enumerate(table.headings):
-            view.add_column(heading, justify="left" if place == 0 else "right")
+        for column, heading in enumerate(table.headings):
+            view.add_column(heading, justify="left" if column == 0 else "right")
         for row in table.rows:
             view.add_row(*row)
         console.print(view)
         console.print()
-    for line in shown.findings:
+    for line in result.findings:
         console.print(escape(line), highlight=False)
     # soft_wrap: a path broken over two lines cannot be copied.
-    console.print(f"\nReport: [bold]{escape(str(shown.page))}[/bold]", highlight=False, soft_wrap=True)
+    console.print(f"\nReport: [bold]{escape(str(result.page))}[/bold]", highlight=False, soft_wrap=True)
     console.print("\nTry next:")
-    for command, why in shown.next_steps:
-        console.print(f"  [bold]{escape(command)}[/bold]  {why}", highlight=False, soft_wrap=True)
+    for command, explanation in result.next_steps:
+        console.print(f"  [bold]{escape(command)}[/bold]  {explanation}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The `drift` command: one verb a file, each imported when it is called."""
+"""The `drift` command: one file per verb; heavy modules are imported when a verb is called."""
 
 import os
 import sys
@@ -20,12 +20,12 @@ from drift.cli.suggest import suggest
 from drift.cli.tsne import tsne
 from drift.errors import DriftError, Interrupted
 
-CTRL_C = 130  # the exit code by which a shell knows it
+CTRL_C = 130  # the exit code that shells use for Ctrl-C
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
 for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
@@ -53,7 +53,7 @@ def common(
 
 
 def run() -> None:
-    """Entry point: what a user did wrong is one line and exit code 2, never a traceback."""
+    """Entry point: a mistake of the user is one line and exit code 2, never a traceback."""
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # without a line of code
     try:
         app()
@@ -63,10 +63,10 @@ def run() -> None:
     except DriftError as error:
         print(f"drift: {error}", file=sys.stderr)
         sys.exit(2)
-    except SystemExit as end:  # typer's, when all went well too
-        if end.code == CTRL_C:  # outside of the steps of training, which save first
-            goes_on = "; what it had begun to train goes on with drift fit --resume -o RUN" if "fit" in sys.argv else ""
-            print(f"drift: stopped{goes_on}", file=sys.stderr)
+    except SystemExit as end:  # typer raises it on success, too
+        if end.code == CTRL_C:  # outside of training steps, which save first
+            hint = "; continue training that had begun with drift fit --resume -o RUN" if "fit" in sys.argv else ""
+            print(f"drift: stopped{hint}", file=sys.stderr)
         if end.code in (None, 0) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
             from drift.training.devices import leave
 

@@ -1,19 +1,20 @@
-"""`drift methods`: what there is to train with."""
+"""`drift methods`: the methods to train with."""
 
 import typer
 
 
 def methods() -> None:
-    """List every method: the tasks it serves, what its step costs, and what it does.
+    """List all methods. For each, the tasks it serves, the cost of a step, and what it does.
 
-    A step of the second phase sees labelled and unlabelled rows; its cost is the arithmetic it cannot do without, in
-    supervised steps on as many labelled rows: a forward is 1/3 of one, a forward with its backward is one.
-    `drift fit --method NAME` runs one.
+    The cost is that of one step of the second phase relative to a supervised step on as many labelled rows, counted in
+    arithmetic: a forward pass is 1/3 of a step, a forward and backward pass is one. Run a method with
+    `drift fit --method NAME`; a method of your own with `drift fit --method file.py:Class`.
     """
     from drift.methods import METHODS
+    from drift.tasks import TASKS
 
     width = max(map(len, METHODS))
     typer.echo(f"{'method':{width}}  {'tasks':20}  {'cost':>5}  what it does")
     for name, method in METHODS.items():
-        tasks = ", ".join(method.tasks)
+        tasks = ", ".join(task for task, kind in TASKS.items() if method.serves(kind.offers))
         typer.echo(f"{name:{width}}  {tasks:20}  {method.relative_cost:4.1f}x  {method.summary}")

@@ -1,8 +1,8 @@
-"""`drift models`: what there is to train."""
+"""`drift models`: the models to train."""
 
 import typer
 
-MODELS = (  # as --model takes them, the tasks, and what it is
+MODELS = (  # what --model takes, the tasks, and a description
     (
         "default",
         "text, tokens",
@@ -22,7 +22,7 @@ MODELS = (  # as --model takes them, the tasks, and what it is
 
 
 def models() -> None:
-    """List every kind of model that `drift fit --model` takes, and the encoders in `$DRIFT_MODELS`."""
+    """List all models. These are what `drift fit --model` takes, and the encoders in `$DRIFT_MODELS`."""
     from drift.models.encoders import shelved_encoders
 
     shelved = [(name, "text, tokens", "in $DRIFT_MODELS") for name in shelved_encoders()]

@@ -6,24 +6,34 @@ import typer
 
 from drift.cli.table_bar import table_bar
 
+RUN = typer.Argument(..., help="Folder of a finished run.")
+TEXT = typer.Option(None, help="Column with the texts or words; default: the one trained on.")
+EDGES = typer.Option(None, help="Table of edges, if TABLE is a table of nodes; default: the run's.")
+MODEL = typer.Option(None, help="The function that builds the model, if the run has one of yours.")
+TASK = typer.Option(None, metavar="FILE.py:CLASS", help="The task of the run, if it is one of yours.")
+ENCODING = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines.")
+QUIET = typer.Option(False, "--quiet", help="No progress bar.")
+SCORES = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
+
 
 def predict(
-    run: Path = typer.Argument(..., help="Folder of a finished run."),
+    run: Path = RUN,
     table: str = typer.Argument(
         ..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz), Parquet, CoNLL columns, or a graph."
     ),
     out: Path = typer.Option(..., "--out", "-o", dir_okay=False, help="New table, in any of those formats."),
-    text: str | None = typer.Option(None, help="Column with the texts or words; the one trained on if left out."),
-    edges: Path | None = typer.Option(None, help="Table of edges, where TABLE is one of nodes; the run's if left out."),
-    model: str | None = typer.Option(None, help="The function that makes the model, if the run has one of yours."),
-    abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label where confidence is below this."),
-    encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+    text: str | None = TEXT,
+    edges: Path | None = EDGES,
+    model: str | None = MODEL,
+    task: str | None = TASK,
+    abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label if the confidence is lower."),
+    encoding: str = ENCODING,
+    quiet: bool = QUIET,
 ) -> None:
-    """Label every row of a table, of any size, in constant memory.
+    """Label every row of a table, of any size. Memory use is constant.
 
-    Row order and every column are kept; `predicted`, `confidence` and a probability for each class are added. A tagger
-    adds the tags of the words, and `entities` with their places, labels and confidence.
+    Row order and all columns are kept; `predicted`, `confidence` and one probability per class are added. A tagger adds
+    the tags of the words, and `entities` with their positions, labels and confidence.
 
     Examples:
 
@@ -31,46 +41,60 @@ def predict(
 
         drift predict runs/topics new.parquet -o sure.jsonl.gz --abstain-below 0.9
     """
-    from drift.runs.predict import ROWS_PER_CHUNK, load
-    from drift.runs.predict import predict as label_rows
+    from drift.runs.load import load
+    from drift.runs.predict import predict_file
+    from drift.tasks.parts import ROWS_PER_CHUNK
 
-    opened = load(run, model=model)
-    at_once = opened.metrics["task"] == "nodes"  # there are no pieces to show
-    with table_bar("Predicting", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet or at_once) as tick:
-        label_rows(
+    opened = load(run, model=model, task=task)
+    quiet = quiet or not opened.task.reads_chunks
+    with table_bar("Predicting", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
+        predict_file(
             opened, table, out, text=text, edges=edges, abstain_below=abstain_below, encoding=encoding, tick=tick
         )
     typer.echo(f"Written: {out}")
 
 
 def evaluate(
-    run: Path = typer.Argument(..., help="Folder of a finished run."),
-    table: str = typer.Argument(..., metavar="TABLE", help="A table with labels; blank ones are left out."),
-    text: str | None = typer.Option(None, help="Column with the texts or words; the one trained on if left out."),
+    run: Path = RUN,
+    table: str = typer.Argument(..., metavar="TABLE", help="A table or graph with labels; blank ones are left out."),
+    text: str | None = TEXT,
     label: str | None = typer.Option(None, help="Column with the labels."),
-    abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="Score too where confidence reaches this."),
-    encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+    edges: Path | None = EDGES,
+    model: str | None = MODEL,
+    task: str | None = TASK,
+    abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="Also score only rows with this confidence."),
+    encoding: str = ENCODING,
+    quiet: bool = QUIET,
 ) -> None:
-    """Score a run on the labelled rows of a table.
+    """Score a run on labelled data. Uses the labelled rows of a table, or the labelled nodes of a graph.
 
     Example:
 
         drift evaluate runs/topics test.csv --label topic
     """
-    from drift.runs.predict import ROWS_PER_CHUNK, load
+    from drift.runs.load import load
     from drift.runs.predict import evaluate as score
+    from drift.tasks.parts import ROWS_PER_CHUNK
 
-    opened = load(run)
+    opened = load(run, model=model, task=task)
+    quiet = quiet or not opened.task.reads_chunks
     with table_bar("Scoring", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
-        found = score(opened, table, text=text, label=label, abstain_below=abstain_below, encoding=encoding, tick=tick)
-    where = f" in column {found['label']!r}" if "label" in found else ""
-    typer.echo(f"{found['labeled_rows']:,} of {found['rows']:,} rows have a label{where}")
-    shown = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
-    for name in shown:
-        if found.get(name) is not None:
-            title = opened.metrics["measures"].get(name, name.replace("_", " "))
-            typer.echo(f"{title:20} {100 * found[name]:.2f} %")
-    for kind, scores in found.get("by_type", {}).items():
-        told = ", ".join(f"{name} {100 * scores[name]:.2f} %" for name in ("f1", "precision", "recall"))
-        typer.echo(f"{kind:20} {told}, of {scores['true']:,}")
+        scores = score(
+            opened,
+            table,
+            text=text,
+            label=label,
+            edges=edges,
+            abstain_below=abstain_below,
+            encoding=encoding,
+            tick=tick,
+        )
+    where = f" in column {scores['label']!r}" if "label" in scores else ""
+    typer.echo(f"{scores['labeled_rows']:,} of {scores['rows']:,} rows have a label{where}")
+    for name in SCORES:
+        if scores.get(name) is not None:
+            title = opened.record.measures.get(name, name.replace("_", " "))
+            typer.echo(f"{title:20} {100 * scores[name]:.2f} %")
+    for name, of_type in scores.get("by_type", {}).items():
+        listed = ", ".join(f"{measure} {100 * of_type[measure]:.2f} %" for measure in ("f1", "precision", "recall"))
+        typer.echo(f"{name:20} {listed}, of {of_type['true']:,}")

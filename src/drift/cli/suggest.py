@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 def suggest(
     run: Path = typer.Argument(..., help="Folder of a finished run."),
     table: str = typer.Argument(..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet."),
-    n: int = typer.Option(50, "-n", min=1, help="How many rows, at most."),
-    out: Path | None = typer.Option(None, "--out", "-o", dir_okay=False, help="Table to write instead of showing it."),
-    text: str | None = typer.Option(None, help="Column with the texts; the one trained on if left out."),
+    n: int = typer.Option(50, "-n", min=1, help="Maximum number of rows."),
+    out: Path | None = typer.Option(
+        None, "--out", "-o", dir_okay=False, help="Write the rows to this table instead of printing them."
+    ),
+    text: str | None = typer.Option(None, help="Column with the texts; default: the one trained on."),
     label: str | None = typer.Option(None, help="Column with labels; rows that have one are left out."),
-    encoding: str = typer.Option("utf-8", help="Of CSV, TSV and JSON lines."),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
-    """Find the unlabelled rows that are worth a label most: the least sure first, no two alike.
+    """Find the rows that are most worth labelling. The least certain come first; near-duplicates are left out.
 
-    The new table has every column of the old one, so that the labels can be filled in, and `row`, `predicted`,
-    `confidence` and `why`.
+    The new table has all columns of the old one, so that labels can be filled in, and `row`, `predicted`, `confidence`
+    and `why`.
 
     Examples:
 
@@ -32,17 +34,17 @@ def suggest(
 
         drift suggest runs/topics data.csv -n 50 -o to-label.csv --label topic
     """
-    from drift.runs.predict import ROWS_PER_CHUNK
-    from drift.tasks.text.suggest import suggest as choose
+    from drift.runs.predict import suggest as choose
+    from drift.tasks.parts import ROWS_PER_CHUNK
 
-    with table_bar("Looking", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
+    with table_bar("Choosing rows", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         chosen = choose(run, table, n, out=out, text=text, label=label, encoding=encoding, tick=tick)
     if out is None:
         _show(chosen)
     else:
         typer.echo(f"Written: {out} ({len(chosen):,} rows)")
     if len(chosen) < n:
-        typer.echo(f"{len(chosen):,} rows, not {n:,}: all others have a label or no text, or are near-copies")
+        typer.echo(f"{len(chosen):,} rows, not {n:,}: all others have a label or no text, or are near-duplicates")
 
 
 def _show(chosen: "list[Suggestion]") -> None:
@@ -53,7 +55,8 @@ def _show(chosen: "list[Suggestion]") -> None:
     view = Table(box=None, pad_edge=False, expand=True)
     view.add_column("row", justify="right")
     view.add_column("why", no_wrap=True)
-    view.add_column("text", no_wrap=True, ratio=1)  # what is left of the line
-    for found in chosen:
-        view.add_row(str(found.row), escape(found.why), escape(" ".join(found.text.split())))
+    view.add_column("text", no_wrap=True, ratio=1)  # the rest of the line
+    for suggestion in chosen:
+        text = " ".join(suggestion.text.split())
+        view.add_row(str(suggestion.row), escape(suggestion.why), escape(text))
     Console().print(view)

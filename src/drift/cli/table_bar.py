@@ -1,4 +1,4 @@
-"""A progress bar over a table that is worked on piece by piece."""
+"""A progress bar over a table that is processed in chunks."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,9 +8,9 @@ from pathlib import Path
 
 @contextmanager
 def table_bar(title: str, table: str | Path, size: int, *, encoding: str, quiet: bool) -> Iterator[Callable[[], None]]:
-    """The block gets what it calls after every piece of `size` rows; nothing is seen in a pipe or if `quiet`.
+    """Yields a function to call after every chunk of `size` rows; nothing is drawn into a pipe or if `quiet`.
 
-    Only for a bar that is seen the table is read once more, to know its rows: little beside the work on them.
+    If a bar is drawn, the table is read once more to count its rows, which takes little time beside the work on them.
     """
     from drift.data.sentence_formats import Wanted, conll_rows, is_conll
     from drift.data.tables import read_chunks
@@ -25,9 +25,9 @@ def table_bar(title: str, table: str | Path, size: int, *, encoding: str, quiet:
     done = 0
     with progress(title, -(-rows // size), shown=shown) as tick:
 
-        def piece_done() -> None:
+        def chunk_done() -> None:
             nonlocal done
             done = min(done + size, rows)
             tick(f"{done:,} of {rows:,} rows")
 
-        yield piece_done
+        yield chunk_done

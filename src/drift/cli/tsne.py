@@ -1,4 +1,4 @@
-"""`drift tsne`: what runs on one graph have learned, side by side."""
+"""`drift tsne`: learned representations of runs on one graph, side by side."""
 
 from pathlib import Path
 
@@ -8,14 +8,12 @@ import typer
 def tsne(
     runs: list[Path] = typer.Argument(..., metavar="RUN...", help="Folders of finished runs on the same graph."),
     out: Path = typer.Option(Path("figures"), "--out", "-o", file_okay=False, help="Folder for the pictures."),
-    titles: str | None = typer.Option(
-        None, help="One a run, with commas between; method and graph of each if left out."
-    ),
+    titles: str | None = typer.Option(None, help="One title per run, separated by commas; default: method and graph."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
-    """Draw the learned representations of nodes in the plane: tsne.png and tsne.svg, a panel for each run.
+    """Draw the learned representations of nodes. Writes tsne.png and tsne.svg, with one panel per run.
 
-    Nodes that are near each other have like representations; colours are true classes.
+    Nodes that are close have similar representations; colours are true classes.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""The paper's algorithm: pseudo-labels, weights, losses, teacher, game. Needs torch and nothing else."""
+"""The paper's algorithm: pseudo-labels, weights, losses, teacher, game. Depends on torch only."""
 
 from drift.core.game import Game
 from drift.core.labels import hard_labels, log_class_mass, log_soft_labels, sample_weight

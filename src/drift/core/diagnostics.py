@@ -1,4 +1,4 @@
-"""How a game stands: the two terms of its gradient, the angle between them, and what the teacher says."""
+"""Measurements of a game: the two terms of its gradient, the angle between them, and the teacher's labels."""
 
 import math
 from collections.abc import Iterable
@@ -14,22 +14,22 @@ from drift.core.teacher import Gradients
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """One look at the game. Over stacked trials, norms are of all trials together and shares are means."""
+    """One measurement of a game. For stacked trials, norms are over all trials together and shares are means."""
 
-    leader_norm: float  # ‖∂L/∂θS‖ with the follower's answer held fixed
+    leader_norm: float  # ‖∂L/∂θS‖ with the follower's response held fixed
     interaction_norm: float  # ‖(1 - α) ∂L/∂θT‖
-    angle: float | None  # degrees between the two; None where one is zero
+    angle: float | None  # between the two, in degrees; None if one of them is zero
     mean_omega: float
-    class_mass: list[float]  # f_j as a share of Σ f_j: the teacher's sharpened predictions, before balancing
-    flips: int | None  # pseudo-labels of the probe changed since the last look; None at the first
-    probe_size: int
+    class_mass: list[float]  # f_j / Σ f_j of the teacher's sharpened predictions, before balancing
+    flips: int | None  # pseudo-labels of the probe that changed since the previous call; None at the first
+    probe_size: int  # rows of the probe
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
 
 
 def stamp(parameters: Iterable[nn.Parameter]) -> tuple[int | None, ...]:
-    """Changes when a gradient is cleared or written to, as clipping does."""
+    """A fingerprint of the gradients, which changes when one is cleared or written to (as clipping does)."""
     return tuple(None if parameter.grad is None else parameter.grad._version for parameter in parameters)
 
 
@@ -37,7 +37,11 @@ def stamp(parameters: Iterable[nn.Parameter]) -> tuple[int | None, ...]:
 def terms(
     parameters: Iterable[nn.Parameter], interaction: Gradients, scale: float
 ) -> tuple[float, float, float | None]:
-    """Take the merged gradient apart again: leader = student.grad - (1 - α) ∂L/∂θT. Both norms, and the angle."""
+    """Split the merged gradient: leader = student.grad - (1 - α) ∂L/∂θT.
+
+    parameters: the student's. interaction: ∂L/∂θT. scale: 1 - α. Returns the norm of the leader, the norm of the scaled
+    interaction, and the angle between them in degrees (None if one of them is zero).
+    """
     leader2 = follower2 = dot = 0.0
     for parameter in parameters:
         if parameter.grad is None:
@@ -53,13 +57,20 @@ def terms(
     return math.sqrt(leader2), math.sqrt(follower2), angle
 
 
+def changed_labels(previous: Tensor | None, labels: Tensor) -> int | None:
+    """How many labels differ from the previous ones; None if there are none to compare with."""
+    if previous is None or previous.shape != labels.shape:
+        return None
+    return int((previous.to(labels.device) != labels).sum())
+
+
 def _total(values: Tensor) -> float:
-    """The sum; of a sharded tensor, over all shards."""
+    """The sum of all values, over all shards if the tensor is sharded."""
     total = values.sum()
     return float(total.full_tensor() if isinstance(total, DTensor) else total)
 
 
 def mass_shares(log_p: Tensor, tau: float) -> list[float]:
-    """f_j / Σ f_j, the mean over trials if there are any. log_p: `(..., N, C)`."""
+    """f_j / Σ f_j, averaged over trials if there are any. log_p: `(..., N, C)`; tau: the temperature τ."""
     shares = torch.softmax(log_class_mass(log_p / tau), dim=-1)
     return [float(share) for share in shares.flatten(0, -2).mean(0)]

@@ -1,4 +1,4 @@
-"""From a module and its inputs to log-probabilities, with the checks that make a wrong use speak plainly."""
+"""From a module and its inputs to log-probabilities, with checks that report misuse in plain words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,13 @@ Inputs = Any
 
 
 def log_probabilities(module: nn.Module, inputs: Inputs, *, stacked: bool = False) -> Tensor:
-    """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. In float32 at least."""
+    """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. The dtype is float32 or wider.
+
+    module: returns logits, or an object with `.logits`. inputs: see `Inputs`. stacked: whether the first dimension of
+    the logits is trials.
+    """
     logits = _checked_logits(_call(module, inputs), module, stacked)
-    # Half precision overflows in log p / τ; the sums over the batch want float32 too.
+    # Half precision overflows in log p / τ; the sums over the batch need float32 too.
     return log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)))
 
 
@@ -38,9 +42,9 @@ def _call(module: nn.Module, inputs: Inputs) -> object:
 
 
 def _reshard(module: nn.Module) -> None:
-    """Let go of what `fully_shard` gathered for a forward without a backward.
+    """Free the parameters that `fully_shard` gathered for a forward without a backward.
 
-    It would keep it, and compute with it again after the weights have moved.
+    Otherwise it keeps them, and the next forward uses them although the weights have changed.
     """
     if hasattr(module, "reshard"):
         for part in module.modules():
@@ -66,7 +70,7 @@ def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
         )
     dims = 3 if stacked else 2
     if logits.dim() != dims:
-        hint = "flatten it to one row an example (for tokens: a row a real token)"
+        hint = "flatten it to one row per example (for tokens: one row per real token)"
         if logits.dim() == 3:
             hint += ", or pass stacked=True if the first dimension is independent trials"
         raise ShapeError(f"{name} returned logits of shape {tuple(logits.shape)}, {dims} dimensions are needed; {hint}")
@@ -81,5 +85,5 @@ def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
 
 
 def joined(rows: list[Tensor]) -> Tensor:
-    """Batches `(..., N, C)` as one."""
+    """Concatenate batches `(..., N, C)` along N."""
     return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)

@@ -6,23 +6,24 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from drift.core.accumulation import Forward, send_back, whole
+from drift.core.accumulation import Forward, accumulate
 from drift.core.checks import (
     check_alpha,
     check_choice,
-    check_kind,
     check_labels,
     check_micro_batches,
     check_pair,
+    check_state,
+    check_type,
     is_number,
 )
-from drift.core.diagnostics import Diagnostics, mass_shares, terms
+from drift.core.diagnostics import Diagnostics, changed_labels, mass_shares, terms
 from drift.core.forward import Inputs, joined, log_probabilities
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
 from drift.core.merging import Merger
 from drift.core.objective import Objective, Parts, Totals
-from drift.core.randomness import random_state, set_random_state
+from drift.core.renaming import renamed_arguments
 from drift.core.strategy import Response, SoftStrategy, Strategy
 from drift.core.teacher import Follower, copy_of, in_evaluation, undisturbed_buffers
 from drift.errors import ConfigError, ShapeError, StateError
@@ -33,6 +34,7 @@ TeacherMode = Literal["eval", "train"]
 Player = Literal["student", "teacher"]
 
 
+@renamed_arguments(spared="unbalanced_class", one_call="full_graph", alone="single_process")
 class Game:
     """Play differentiable self-training: the student leads, the teacher follows as its moving average.
 
@@ -45,23 +47,23 @@ class Game:
         optimizer.step(); optimizer.zero_grad()
         game.follow()                                         # θT <- α θT + (1 - α) θS, Eq. 2
 
-    Leave `labeled` out for the weakly supervised form (Eq. 9): pseudo-labels on everything, no supervised term. Leave
-    `unlabeled` out for plain supervised learning or, with `pseudo_label="all"`, for self-distillation.
+    Without `labeled` it is the weakly supervised form (Eq. 9): all rows get pseudo-labels, and there is no supervised
+    term. Without `unlabeled` it is supervised learning or, with `pseudo_label="all"`, self-distillation.
 
     student: any module whose call returns logits `(N, C)`, or an object with `.logits`.
-    alpha: weight of the old teacher in the average; α in the paper.
+    alpha: weight of the old teacher in the moving average; α in the paper.
     tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class: see `SoftStrategy`.
-    strategy: another follower's strategy in place of the one those seven describe.
-    coupling: "differentiable" anticipates the teacher; "detached" is conventional self-training.
+    strategy: a `Strategy` to use instead of the `SoftStrategy` that those seven arguments describe.
+    coupling: "differentiable" includes the interaction term; "detached" is conventional self-training.
     pseudo_label: which rows get pseudo-labels: "unlabeled" as in Eq. 4, or "all", B_u ∪ B_l, as in Algorithm 1.
-    unlabeled_weight: λ, 1 in the paper.
-    teacher: a second module like the student, when a copy will not do (wrapped or sharded models).
+    unlabeled_weight: weight of the unlabelled loss; λ in the paper, where it is 1.
+    teacher: a second module of the same architecture, for students that cannot be copied (wrapped or sharded models).
     teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
-    full_graph: the student answers labelled and unlabelled rows in one call. For models of a whole graph, which compute
-        every node whichever are asked for; inputs are then row numbers, `(N,)` or `(trials, N)`.
+    full_graph: call the student once for labelled and unlabelled rows together. Use it for models of a whole graph,
+        which compute all nodes in any case. Inputs are then row numbers, `(N,)` or `(trials, N)`.
     stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
-    single_process: this process plays by itself. Otherwise, where torch.distributed is in use, a batch is spread over all
-        processes: each calls with its own rows, and class masses and means are those of all of them together.
+    single_process: ignore other processes. By default, if torch.distributed is initialised, a batch is spread over all
+        processes: each process passes its own rows, and class masses and means are taken over all rows.
     """
 
     def __init__(
@@ -86,15 +88,15 @@ class Game:
         stacked: bool = False,
         single_process: bool = False,
     ) -> None:
-        check_kind("student", student, nn.Module, "give a torch module that returns logits")
+        check_type("student", student, nn.Module, "give a torch module that returns logits")
         if teacher is not None:
-            check_kind("teacher", teacher, nn.Module, "give a second module like the student, or None for a copy")
+            check_type("teacher", teacher, nn.Module, "give a second module like the student, or None for a copy")
         if strategy is not None:
-            check_kind("strategy", strategy, Strategy, "give an instance of a drift.Strategy, such as HardStrategy()")
-        described = SoftStrategy(
+            check_type("strategy", strategy, Strategy, "give an instance of a drift.Strategy, such as HardStrategy()")
+        soft_strategy = SoftStrategy(
             tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class
         )
-        if strategy is not None and described != SoftStrategy():
+        if strategy is not None and soft_strategy != SoftStrategy():
             raise ConfigError(
                 "strategy is given and so are settings it replaces (tau, class_mass, ...); set them there"
             )
@@ -107,7 +109,7 @@ class Game:
         self.student = student
         self.teacher = copy_of(student) if teacher is None else teacher
         self.alpha = alpha
-        self.strategy: Strategy = strategy or described
+        self.strategy: Strategy = strategy or soft_strategy
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
         self.unlabeled_weight, self.stacked, self.single_process = unlabeled_weight, stacked, single_process
         self.full_graph = full_graph
@@ -118,20 +120,20 @@ class Game:
         self._merger = Merger(self._follower)
         self.teacher.train(teacher_mode == "train")
         self._classes: int | None = None
-        self._owed = False  # a backward has reached, or will reach, the teacher, and was not merged yet
-        self._everywhere = Parts()  # the teacher's part of the last loss, over all processes' rows
+        self._unmerged = False  # whether the teacher has, or will get, a gradient that was not merged yet
+        self._global_parts = Parts()  # the teacher's part of the last loss, over the rows of all processes
         self._last_inputs: tuple[Inputs, ...] = ()
         self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
 
     @property
     def _objective(self) -> Objective:
-        # Built anew each time: strategy and weight may be changed between steps, as schedules do.
+        # Built on each access: schedules may change strategy and weight between steps.
         return Objective(self.strategy, self.unlabeled_weight, self.stacked, self.single_process)
 
     @property
     def probe(self) -> Inputs:
-        """The inputs on which `diagnostics` counts flips; setting others starts the count anew."""
+        """The inputs on which `diagnostics` counts flips. Setting it restarts the count."""
         return self._probe
 
     @probe.setter
@@ -140,12 +142,12 @@ class Game:
 
     @property
     def probe_labels(self) -> Tensor | None:
-        """The teacher's hard labels of the probe at the last `diagnostics`, `(N,)`; None before the first."""
+        """The teacher's hard labels of the probe at the last call of `diagnostics`, `(N,)`; None before the first."""
         return self._probe_labels
 
     @property
     def alpha(self) -> float:
-        """Weight of the old teacher, in [0, 1]; may be changed between steps."""
+        """Weight of the old teacher, in [0, 1]. It may be changed between steps."""
         return self._alpha
 
     @alpha.setter
@@ -154,7 +156,7 @@ class Game:
 
     @property
     def couples(self) -> bool:
-        """Whether the interaction term can be other than zero."""
+        """Whether the interaction term can be non-zero."""
         return self.coupling == "differentiable" and self.alpha < 1.0 and self.strategy.differentiable
 
     def loss(
@@ -164,43 +166,47 @@ class Game:
         *,
         totals: Totals | None = None,
     ) -> Tensor:
-        """The student's loss L on one batch (Eq. 3; Eq. 9 without `labeled`), a scalar; its parts are in `last`.
+        """The student's loss L on one batch (Eq. 3; Eq. 9 without `labeled`), a scalar. Its parts are in `game.last`.
 
-        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`. totals: rows of the whole step, of
-        which this is a micro-batch: their losses then sum to a mean over all of its rows, however many each has.
+        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`. totals: number of rows in the whole
+        step, if this batch is one micro-batch of it. The losses of the micro-batches then sum to the mean over all rows
+        of the step, whatever their sizes.
         """
         self._merger.begin()
         return self._score(self._forward(unlabeled, labeled), totals)
 
     def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
-        """L_sup alone (Eq. 1), a scalar: for finding θinit, before there is a teacher to speak of."""
+        """L_sup (Eq. 1), a scalar: the loss that trains θinit, before the teacher is used.
+
+        labeled: inputs and class indices `(N,)`.
+        """
         x, y = check_pair(labeled)
         log_q = self._log_f(self.student, x)
         return self._objective.mean(supervised_loss(log_q, check_labels(y, log_q))).sum()
 
     def respond(self, *inputs: Inputs) -> Response:
-        """The follower's move F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
+        """The follower's strategy F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
 
-        For losses of your own: build them on the response, then call `backward` on the result as usual. Over several
-        processes it answers the rows of all of them together, and gives back this process's.
+        For custom losses: compute the loss from the response, then call `backward` on it as usual. With several
+        processes, class masses are taken over the rows of all of them, and the response holds this process's rows.
         """
         log_p = self._teach(*inputs)
         response, rows, omega = self._objective.answer(log_p)
-        self._everywhere = Parts(log_p=rows.log_p.detach(), omega=omega)
-        self._owed |= log_p.requires_grad
+        self._global_parts = Parts(log_p=rows.log_p.detach(), omega=omega)
+        self._unmerged |= log_p.requires_grad
         return response
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
-        """Both players on one batch."""
+        """Predictions of both players on one batch."""
         if unlabeled is None and labeled is None:
             raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
         log_q_l = log_q_u = y = None
-        inputs, log_q = [], []  # what gets a pseudo-label, and log f(x, θS) on it
+        inputs, log_q = [], []  # of the rows that get a pseudo-label: x, and log f(x, θS)
         if labeled is not None:
             x_l, y = check_pair(labeled)
             if self.full_graph and unlabeled is not None:
-                together = self._log_f(self.student, torch.cat([x_l, unlabeled], dim=-1))
-                log_q_l, log_q_u = torch.split(together, [x_l.shape[-1], unlabeled.shape[-1]], dim=-2)
+                log_q_all = self._log_f(self.student, torch.cat([x_l, unlabeled], dim=-1))
+                log_q_l, log_q_u = torch.split(log_q_all, [x_l.shape[-1], unlabeled.shape[-1]], dim=-2)
             else:
                 log_q_l = self._log_f(self.student, x_l)
             y = check_labels(y, log_q_l)
@@ -215,25 +221,26 @@ class Game:
         return Forward(log_q_l, y, joined(log_q), self._teach(*inputs))
 
     def _teach(self, *inputs: Inputs) -> Tensor:
-        """log f(x, θT), `(..., N, C)`, with a gradient if the student is to anticipate it."""
+        """log f(x, θT), `(..., N, C)`; differentiable if the interaction term is used."""
         self._follower.require_gradients(self.couples)
         with torch.set_grad_enabled(self.couples and torch.is_grad_enabled()), undisturbed_buffers(self.teacher):
             log_p = joined([self._log_f(self.teacher, x) for x in inputs])
         self._last_inputs = inputs
         return log_p
 
-    def _score(self, played: Forward, totals: Totals | None = None) -> Tensor:
+    def _score(self, forward: Forward, totals: Totals | None = None) -> Tensor:
         pseudo = totals and totals.unlabeled + (totals.labeled if self.pseudo_label == "all" else 0)
-        loss, self.last, self._everywhere = self._objective(played, totals and totals.labeled, pseudo)
-        self._owed |= played.log_p is not None and played.log_p.requires_grad
+        loss, self.last, self._global_parts = self._objective(forward, totals and totals.labeled, pseudo)
+        self._unmerged |= forward.log_p is not None and forward.log_p.requires_grad
         return loss
 
     def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
         """Fill student.grad with the Stackelberg gradient (Eq. 4): leader + (1 - α) ∂L/∂θT.
 
-        backward: what to call in place of `loss.backward()`, such as `accelerator.backward`.
+        loss: as returned by `loss`, or computed from `respond`.
+        backward: called instead of `loss.backward()`, for example `accelerator.backward`.
         merge: with gradient accumulation under a wrapper that reduces gradients, pass False for all but the last
-            micro-batch: the two terms are merged once an optimiser step, after reductions and before clipping.
+            micro-batch: the two terms are merged once per optimiser step, after reductions and before clipping.
         """
         if not isinstance(loss, Tensor) or not loss.requires_grad:
             raise StateError("backward() needs the loss as game.loss() returned it, computed with gradients on")
@@ -248,62 +255,64 @@ class Game:
     ) -> Tensor:
         """`loss` and `backward` over micro-batches, equal to those of the whole batch; returns the loss, detached.
 
-        batches: the arguments of `loss` for each, all with the same keys. Class masses and means are those of all rows
-        together; it takes two passes (see `drift.core.accumulation`). For micro-batch class masses, which cost nothing
-        more, call `loss` and `backward` on each instead.
+        batches: the keyword arguments of `loss` for each micro-batch, all with the same keys. backward: see `backward`.
+
+        Class masses and means are taken over all rows, which takes two passes (see `drift.core.accumulation`). For
+        class masses per micro-batch, at no extra cost, call `loss` and `backward` on each micro-batch instead.
         """
         batches = list(batches)
         check_micro_batches(batches)
         self._merger.begin()
-        states, leaves = [], []
-        with torch.no_grad(), undisturbed_buffers(self.student):
-            for batch in batches:
-                states.append(random_state())
-                leaves.append(self._forward(**batch).leaves(self.couples))
-        loss = self._score(whole(leaves))
-        torch.autograd.backward(loss)
-        for batch, state, collected in zip(batches, states, leaves, strict=True):
-            set_random_state(state)
-            send_back(self._forward(**batch), collected, backward or torch.autograd.backward)
+        loss = accumulate(
+            batches,
+            self._forward,
+            self._score,
+            student=self.student,
+            differentiable_teacher=self.couples,
+            backward=backward or torch.autograd.backward,
+        )
         self._merge()
         self._merger.note()
-        return loss.detach()
+        return loss
 
     def _merge(self) -> None:
         self._merger.merge(1.0 - self.alpha)
-        self._owed = False
+        self._unmerged = False
 
     def follow(self) -> None:
         """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
-        if self._owed:
+        if self._unmerged:
             raise StateError(
                 "follow() before the teacher's gradient was merged: call game.backward(loss), not loss.backward(),"
-                " else this is plain self-training (for that, say coupling='detached')"
+                " else this is plain self-training (for that, set coupling='detached')"
             )
         self._follower.follow(self.alpha)
         self.steps += 1
 
     def reset(self) -> None:
-        """Start the game from the student as it is now: θT <- θS = θinit."""
+        """Restart the game from the current student: θT <- θS = θinit."""
         self._follower.reset()
         self._follower.take_gradients()
-        self.steps, self._probe_labels, self._owed = 0, None, False
+        self.steps, self._probe_labels, self._unmerged = 0, None, False
 
     @torch.no_grad()
     def predict_proba(self, inputs: Inputs, *, by: Player = "student") -> Tensor:
-        """Class probabilities `(N, C)` in evaluation mode, by the student unless asked otherwise."""
+        """Class probabilities `(N, C)` in evaluation mode.
+
+        inputs: what the module is called with. by: which player predicts, "student" or "teacher".
+        """
         check_choice("by", by, Player)
         module = self.student if by == "student" else self.teacher
         with in_evaluation(module):
             return self._log_f(module, inputs).exp()
 
     def diagnostics(self) -> Diagnostics:
-        """How the game stands, measured now: call it after `backward`, before gradients are clipped or cleared.
+        """Measure the game. Call it after `backward`, before gradients are clipped or cleared.
 
-        Flips are counted on `game.probe`, the inputs of the first call unless you set them, since the call before; over
-        processes, on each one's own. Sharded models need the call on every process.
+        Flips are the pseudo-labels of `game.probe` that changed since the previous call. The probe defaults to the
+        inputs of the first call; each process has its own. Sharded models need the call on every process.
         """
-        log_p, omega = self._everywhere.log_p, self._everywhere.omega
+        log_p, omega = self._global_parts.log_p, self._global_parts.omega
         if log_p is None or omega is None:
             raise StateError("diagnostics() before any loss with pseudo-labels; call loss() and backward() first")
         if not self._merger.untouched:
@@ -312,12 +321,9 @@ class Game:
             )
         if self.probe is None:
             self.probe = self._last_inputs[-1]
-        with torch.no_grad(), in_evaluation(self.teacher):  # looking draws no random numbers, and sees no noise
+        with torch.no_grad(), in_evaluation(self.teacher):  # measuring draws no random numbers, and is free of dropout
             labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
-        before, self._probe_labels = self._probe_labels, labels
-        flips = None
-        if before is not None and before.shape == labels.shape:
-            flips = int((before.to(labels.device) != labels).sum())
+        flips, self._probe_labels = changed_labels(self._probe_labels, labels), labels
         leader_norm, interaction_norm, angle = terms(
             self._merger.parameters, self._merger.interaction, self._merger.scale
         )
@@ -332,9 +338,9 @@ class Game:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything `load_state_dict` needs to go on exactly; the student and the optimiser save themselves.
+        """The state that `load_state_dict` needs to resume exactly, without the student and the optimiser.
 
-        Of the probe only its labels: set `game.probe` to the same inputs before loading, and flips go on too.
+        Of the probe, only the labels are included: set `game.probe` to the same inputs before loading to resume flips.
         """
         return {
             "teacher": self._follower.state(),
@@ -344,16 +350,12 @@ class Game:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave, onto a game over the same architecture."""
-        if not isinstance(state, Mapping):
-            raise StateError(f"not a game's state but a {type(state).__name__}; pass what game.state_dict() returned")
-        missing = {"teacher", "alpha", "steps", "probe_labels"} - set(state)
-        if missing:
-            raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")
+        """Restore the state of `state_dict` in a game over the same architecture."""
+        check_state(state, ("teacher", "alpha", "steps", "probe_labels"))
         alpha = check_alpha(state["alpha"])
         self._follower.load_state(state["teacher"])
         self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
-        self._owed = False
+        self._unmerged = False
         self._merger.forget()
 
     def _log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:

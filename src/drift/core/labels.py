@@ -1,8 +1,8 @@
 """Pseudo-labels and sample weights: the two parts of the follower's strategy (Eqs. 5, 6 and 7).
 
-Everything is computed from log-probabilities and stays there: probabilities of 1e-300 are ordinary numbers, and no
-epsilon is needed. Shapes: `(..., N, C)` for N examples and C classes; leading dimensions are independent trials, and
-sums over "the batch" run over N alone.
+Everything is computed in log space, where a probability of 1e-300 is an ordinary number and no epsilon is needed.
+Shapes: `(..., N, C)` for N examples and C classes. Leading dimensions are independent trials; sums over the batch run
+over N only.
 """
 
 import math
@@ -10,19 +10,21 @@ import math
 import torch
 from torch import Tensor
 
+from drift.core.renaming import renamed_arguments
 from drift.core.softmax import log_softmax
 from drift.errors import ShapeError
 
 
 def log_class_mass(z: Tensor) -> Tensor:
-    """How much of each class the batch holds: log f_j = log Σ_x p_j(x)^(1/τ).
+    """The mass of each class in the batch: log f_j = log Σ_x p_j(x)^(1/τ).
 
-    z: log p / τ, `(..., N, C)`. Returns `(..., 1, C)`. A class that no row can be (every z is -inf) gets the lowest
-    finite number instead of -inf, so that 0/0 in Eq. 6 reads as a label of 0, with no NaN in the gradient.
+    z: log p / τ, `(..., N, C)`. Returns `(..., 1, C)`. A class with probability 0 in every row (every z is -inf)
+    gets the lowest finite number instead of -inf, so that 0/0 in Eq. 6 gives a label of 0 and no NaN in the gradient.
     """
     return torch.logsumexp(_finite(z), dim=-2, keepdim=True)
 
 
+@renamed_arguments(spared="unbalanced_class")
 def log_soft_labels(
     log_p: Tensor,
     tau: float,
@@ -33,11 +35,11 @@ def log_soft_labels(
 ) -> Tensor:
     """Sharpen the teacher's prediction and balance it by class mass (Eq. 6), in log space.
 
-    ỹ_j ∝ p_j^(1/τ) π_j / f_j. The paper has π uniform, which drops out; without class mass f and π are left out.
+    ỹ_j ∝ p_j^(1/τ) π_j / f_j. In the paper π is uniform and cancels. Without class mass, f and π are omitted.
 
-    log_p: `(..., N, C)`, the teacher's log-probabilities. log_prior: `(C,)`, log π up to a constant. unbalanced_class: a class
-    whose share is left as the batch has it, while the others are balanced among themselves.
-    Returns log ỹ, `(..., N, C)`.
+    log_p: the teacher's log-probabilities, `(..., N, C)`. tau: the temperature τ. class_mass: whether to divide by f_j.
+    log_prior: log π up to a constant, `(C,)`; None is uniform. unbalanced_class: index of a class that keeps its share
+    of the batch, while the others are balanced among themselves. Returns log ỹ, `(..., N, C)`.
     """
     z = log_p / tau
     if class_mass:
@@ -49,9 +51,10 @@ def log_soft_labels(
 
 
 def among_the_others(log_f: Tensor, unbalanced_class: int) -> Tensor:
-    """Class masses in units of the mean of the others, and 1 for the class `unbalanced_class`, `(..., 1, C)`.
+    """Class masses relative to the mean mass of the balanced classes, in log space, `(..., 1, C)`.
 
-    Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): the class `unbalanced_class` keeps its share of the batch.
+    The mass of `unbalanced_class` (s below) becomes 1. Then π_s = f_s / Σ f and π_j = (1 - π_s) / (C - 1): that class
+    keeps its share of the batch. log_f: log class masses, `(..., 1, C)`.
     """
     C = log_f.shape[-1]
     if not 0 <= unbalanced_class < C:
@@ -67,7 +70,7 @@ def hard_labels(log_p: Tensor) -> Tensor:
 
 
 def sample_weight(log_y: Tensor) -> Tensor:
-    """Trust a pseudo-label by how sure it is (Eq. 7): ω = 1 - H(ỹ) / log C, in [0, 1].
+    """Weight a pseudo-label by its certainty (Eq. 7): ω = 1 - H(ỹ) / log C, in [0, 1].
 
     log_y: `(..., N, C)`, normalised. Returns `(..., N)`.
     """
@@ -78,5 +81,5 @@ def sample_weight(log_y: Tensor) -> Tensor:
 
 
 def _finite(log_p: Tensor) -> Tensor:
-    """log 0 as the lowest finite number: 0 log 0 is then 0, and so is its gradient."""
+    """Replace log 0 by the lowest finite number: 0 log 0 is then 0, and so is its gradient."""
     return log_p.clamp(min=torch.finfo(log_p.dtype).min)

@@ -1,4 +1,4 @@
-"""The student's losses, one value an example (Eqs. 1 and 8); the caller takes the mean."""
+"""The student's losses, one value per example (Eqs. 1 and 8); the caller takes the mean."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from torch import Tensor
 def kl_divergence(log_y: Tensor, log_q: Tensor) -> Tensor:
     """KL(ỹ ‖ q) = Σ_j ỹ_j (log ỹ_j - log q_j). Both `(..., N, C)`, normalised; returns `(..., N)`."""
     y = log_y.exp()
-    # Where ỹ_j = 0 the term is 0 whatever the logs are; `where` also keeps -inf - -inf out of the gradient.
+    # Where ỹ_j = 0 the term is 0, whatever the logarithms are; `where` also keeps -inf - -inf out of the gradient.
     return (y * torch.where(y > 0, log_y - log_q, 0.0)).sum(dim=-1)
 
 
@@ -17,5 +17,5 @@ def student_loss(log_y: Tensor, omega: Tensor, log_q: Tensor) -> Tensor:
 
 
 def supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy ℓ_sup = -log q_y (Eq. 1). log_q: `(..., N, C)`; y: `(..., N)`, indices; returns `(..., N)`."""
+    """Cross-entropy ℓ_sup = -log q_y (Eq. 1). log_q: `(..., N, C)`; y: class indices `(..., N)`; returns `(..., N)`."""
     return -log_q.gather(-1, y.unsqueeze(-1)).squeeze(-1)

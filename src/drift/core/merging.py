@@ -1,13 +1,13 @@
-"""Completing the student's gradient with the interaction term, and telling the two apart again afterwards."""
+"""Adds the interaction term to the student's gradient, and keeps track of it for diagnostics."""
 
 from drift.core.diagnostics import stamp
 from drift.core.teacher import Follower, Gradients, add_interaction
 
 
 class Merger:
-    """Adds (1 - α) ∂L/∂θT to the student's gradient (Eq. 4), and keeps the term while it is in there.
+    """Adds (1 - α) ∂L/∂θT to the student's gradient (Eq. 4), and remembers the term as long as student.grad holds it.
 
-    interaction: ∂L/∂θT of what was merged, as the student's gradients hold it now; scale: how much of it they hold.
+    interaction: the ∂L/∂θT that student.grad currently contains. scale: the factor it was added with, 1 - α.
     """
 
     def __init__(self, follower: Follower) -> None:
@@ -16,13 +16,14 @@ class Merger:
         self.forget()
 
     def forget(self) -> None:
+        """Discard everything remembered about earlier gradients."""
         self.interaction: Gradients = {}
         self.scale = 0.0
-        self._merged = False  # whether the student's gradients are the whole gradient of the last loss
-        self._stamp: tuple[int | None, ...] | None = None  # of those gradients as the last backward left them
+        self._merged = False  # whether student.grad holds the complete gradient of the last loss
+        self._stamp: tuple[int | None, ...] | None = None  # fingerprint of student.grad after the last backward
 
     def begin(self) -> None:
-        """A new loss is on its way: let go of terms that are in student.grad no more, as after zero_grad()."""
+        """Prepare for a new loss: drop the terms that student.grad no longer holds, for example after zero_grad()."""
         self._merged = False
         if self._stamp != stamp(self.parameters):
             self.interaction = {}
@@ -31,15 +32,15 @@ class Merger:
         """Take ∂L/∂θT from the teacher and add `scale` of it to the student's gradient."""
         interaction = self.follower.take_gradients()
         add_interaction(interaction, scale)
-        for parameter, earlier in self.interaction.items():  # of micro-batches merged one by one
+        for parameter, earlier in self.interaction.items():  # of micro-batches that were merged one by one
             interaction[parameter] = interaction[parameter] + earlier if parameter in interaction else earlier
         self.interaction, self.scale, self._merged = interaction, scale, True
 
     def note(self) -> None:
-        """Remember the student's gradients as they are, to know when somebody has touched them."""
+        """Record the current gradients of the student, to detect later changes."""
         self._stamp = stamp(self.parameters)
 
     @property
     def untouched(self) -> bool:
-        """Whether the student's gradients are complete, and neither clipped nor cleared since."""
+        """Whether the student's gradients are complete, and neither clipped nor cleared since the last backward."""
         return self._merged and self._stamp == stamp(self.parameters)

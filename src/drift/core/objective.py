@@ -1,4 +1,4 @@
-"""The student's objective L, from both players' predictions on a batch (Eqs. 3 and 9)."""
+"""The student's objective L, computed from both players' predictions on a batch (Eqs. 3 and 9)."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from drift.core.strategy import Response, Strategy
 
 @dataclass(frozen=True)
 class Parts:
-    """What the last loss was made of, in this process; detached. Stacked, a dimension of trials leads everywhere."""
+    """The parts of the last loss in this process, detached. If stacked, every shape has a leading trial dimension."""
 
     supervised: Tensor | None = None  # (), L_sup
     self_trained: Tensor | None = None  # (), mean ℓ_S, before `unlabeled_weight`
@@ -24,7 +24,7 @@ class Parts:
 
 
 class Totals(NamedTuple):
-    """How many rows of either kind an optimiser step has, over all its micro-batches and processes."""
+    """Number of labelled and unlabelled rows in one optimiser step, over all its micro-batches and processes."""
 
     labeled: int
     unlabeled: int
@@ -32,7 +32,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective:
-    """L = L_sup + λ mean ℓ_S, over this process's batch or the one it shares with others; see `Game` for the fields."""
+    """L = L_sup + λ mean ℓ_S, over this process's batch or the batch of all processes. For the fields, see `Game`."""
 
     strategy: Strategy
     unlabeled_weight: float
@@ -41,15 +41,20 @@ class Objective:
 
     @property
     def processes(self) -> int:
-        """How many share a batch."""
+        """Number of processes that share a batch."""
         return 1 if self.single_process else world_size()
 
     @property
     def spread(self) -> bool:
+        """Whether a batch is spread over several processes."""
         return self.processes > 1
 
     def answer(self, log_p: Tensor) -> tuple[Response, Rows, Tensor]:
-        """The follower's response to this process's rows; the global batch it was made from, and ω on all of that."""
+        """The follower's response to the teacher's log-probabilities, computed over the rows of all processes.
+
+        log_p: `(..., N, C)`, this process's rows. Returns the response for those rows, the global batch, and ω on the
+        global batch.
+        """
         with torch.set_grad_enabled(log_p.requires_grad and torch.is_grad_enabled()):
             rows = gather_rows(log_p) if self.spread else Rows(log_p, 0, log_p.shape[-2])
             response = self.strategy.respond(rows.log_p)
@@ -59,39 +64,42 @@ class Objective:
         return response, rows, omega
 
     def __call__(
-        self, played: Forward, labeled: int | None = None, pseudo_labeled: int | None = None
+        self, forward: Forward, labeled: int | None = None, pseudo_labeled: int | None = None
     ) -> tuple[Tensor, Parts, Parts]:
-        """L, a scalar; what it was made of; and the teacher's part of that over all processes' rows.
+        """The loss and its parts.
 
-        labeled, pseudo_labeled: rows of the step that have either kind of label, see `mean`.
+        forward: both players' predictions. labeled, pseudo_labeled: number of rows in the step with a label and with a
+        pseudo-label; see `mean`. Returns L (a scalar), its parts in this process, and the teacher's part over the rows
+        of all processes.
         """
-        losses, parts, everywhere = [], Parts(), Parts()
-        if played.log_q_l is not None and played.y is not None:
-            supervised = supervised_loss(played.log_q_l, played.y)
+        losses, parts, global_parts = [], Parts(), Parts()
+        if forward.log_q_l is not None and forward.y is not None:
+            supervised = supervised_loss(forward.log_q_l, forward.y)
             losses.append(self.mean(supervised, labeled))
             parts = replace(parts, supervised=supervised.detach().mean(-1))
-        if played.log_q is not None and played.log_p is not None:
-            response, rows, omega = self.answer(played.log_p)
+        if forward.log_q is not None and forward.log_p is not None:
+            response, rows, omega = self.answer(forward.log_p)
             if pseudo_labeled is None and self.spread:
                 pseudo_labeled = rows.total
-            self_trained = self.strategy.loss(response, played.log_q)
+            self_trained = self.strategy.loss(response, forward.log_q)
             losses.append(self.unlabeled_weight * self.mean(self_trained, pseudo_labeled))
             parts = replace(
                 parts,
                 self_trained=self_trained.detach().mean(-1),
-                log_p=played.log_p.detach(),
+                log_p=forward.log_p.detach(),
                 log_y=response.log_y.detach(),
                 omega=response.omega.detach(),
             )
-            everywhere = Parts(log_p=rows.log_p.detach(), omega=omega)
+            global_parts = Parts(log_p=rows.log_p.detach(), omega=omega)
         loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
-        return loss.sum() if self.stacked else loss, parts, everywhere
+        return loss.sum() if self.stacked else loss, parts, global_parts
 
     def mean(self, losses: Tensor, total: int | Tensor | None = None) -> Tensor:
-        """The mean over a step, `(..., N)` to `(...)`, or this call's part of it.
+        """The mean over a step, `(..., N)` to `(...)`, or the contribution of this call to it.
 
-        Parts are summed over micro-batches, and averaged over processes as their gradients are. total: rows of the
-        step; if left out, it is this call alone, on all processes.
+        losses: one value per row. total: number of rows in the step; default: the rows of this call, on all processes.
+
+        Contributions are summed over micro-batches, and averaged over processes, as their gradients are.
         """
         if total is None and not self.spread:
             return losses.mean(-1)
@@ -99,6 +107,6 @@ class Objective:
             total = global_rows(losses.shape[-1], losses.device)
         return losses.sum(-1) * (self.processes / total)
 
-    def everywhere(self, own: Tensor) -> Tensor:
-        """All processes' rows `(..., N, C)`, in their order; differentiable."""
-        return gather_rows(own).log_p if self.spread else own
+    def everywhere(self, local: Tensor) -> Tensor:
+        """The rows of all processes `(..., N, C)`, in rank order; differentiable. local: this process's rows."""
+        return gather_rows(local).log_p if self.spread else local

@@ -1,10 +1,10 @@
-"""One batch spread over processes: what is said of "the batch" is said of all of it, and gradients cross over.
+"""One batch spread over processes: class masses are taken over the global batch, and gradients cross processes.
 
-Every process gathers the teacher's log-probabilities of the whole global batch, N x C numbers, answers them as one
-process would, and keeps its own rows. So any strategy, a user's too, sees the global batch, class masses are sums over
-it, and the gradient of a row's label reaches the rows of other processes. With sums over a process's
-rows multiplied by R/N (R processes, N rows in all), the usual average of gradients over processes is the gradient of
-the mean over the global batch; shards need not be equal.
+Every process gathers the teacher's log-probabilities of the global batch (N x C numbers), computes the response to all
+of them, and keeps its own rows. So every strategy, including a user's own, sees the global batch; class masses are sums
+over it; and the gradient of a row's label reaches the rows of other processes. Each process multiplies the sum over its
+rows by R/N (R processes, N rows in total). The usual average of gradients over processes is then the gradient of the
+mean over the global batch, also when processes have different numbers of rows.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,16 @@ from torch import Tensor
 
 
 def world_size() -> int:
-    """How many processes share a batch; 1 where torch.distributed is not in use."""
+    """Number of processes that share a batch; 1 if torch.distributed is not initialised."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The global batch and where this process's rows are in it. log_p: `(..., N, C)`, N over all processes."""
+    """The global batch, and the range of this process's rows in it.
+
+    log_p: `(..., N, C)`, N over all processes. start, stop: this process has the rows [start, stop).
+    """
 
     log_p: Tensor
     start: int
@@ -29,11 +32,15 @@ class Rows:
 
     @property
     def total(self) -> int:
+        """N, the number of rows in the global batch."""
         return self.log_p.shape[-2]
 
 
 def gather_rows(log_p: Tensor) -> Rows:
-    """Join the rows of all processes, in their order; differentiable in every process's part."""
+    """Concatenate the rows of all processes in rank order; differentiable in every process's rows.
+
+    log_p: this process's rows, `(..., n, C)`.
+    """
     counts = _counts(log_p.shape[-2], log_p.device)
     start = sum(counts[: dist.get_rank()])
     rows: Tensor = _Gather.apply(log_p, counts)  # type: ignore[no-untyped-call]
@@ -41,22 +48,23 @@ def gather_rows(log_p: Tensor) -> Rows:
 
 
 def global_rows(rows: int, device: torch.device) -> int:
-    """How many rows all processes have together."""
+    """Total number of rows over all processes. rows: those of this process; device: where to communicate."""
     return sum(_counts(rows, device))
 
 
 def _counts(rows: int, device: torch.device) -> list[int]:
-    found = [torch.empty(1, dtype=torch.int64, device=device) for _ in range(world_size())]
-    dist.all_gather(found, torch.tensor([rows], device=device))
-    return [int(count) for count in found]
+    counts = [torch.empty(1, dtype=torch.int64, device=device) for _ in range(world_size())]
+    dist.all_gather(counts, torch.tensor([rows], device=device))
+    return [int(count) for count in counts]
 
 
 class _Gather(torch.autograd.Function):
-    """All processes' rows, padded to equal size on the way; backward sums what every process says about ours."""
+    """Concatenates the rows of all processes. Backward sums every process's gradient with respect to our rows."""
 
     @staticmethod
     def forward(ctx, local: Tensor, counts: list[int]) -> Tensor:  # type: ignore[no-untyped-def]
         ctx.counts = counts
+        # all_gather needs equal sizes: rows are padded for the transfer.
         padded = local.new_zeros(*local.shape[:-2], max(counts), local.shape[-1])
         padded[..., : local.shape[-2], :] = local
         parts = [torch.empty_like(padded) for _ in counts]
@@ -65,7 +73,8 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[no-untyped-def]
-        total = gradient.contiguous()
+        # A copy: all_reduce works in place, and autograd or the caller may still hold the incoming gradient.
+        total = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total)
         start = sum(ctx.counts[: dist.get_rank()])
         return total[..., start : start + ctx.counts[dist.get_rank()], :], None

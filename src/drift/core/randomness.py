@@ -1,4 +1,4 @@
-"""torch's global generators as a state, to draw the same numbers once more."""
+"""The state of torch's global random generators, to repeat the same random numbers."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 
 
 def random_state() -> dict[str, Any]:
-    """The generators of every device as they are now: tensors and lists, so that it can be saved."""
+    """The current state of the generators of all devices, as tensors and lists that can be saved."""
     return {
         "cpu": torch.get_rng_state(),
         "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
@@ -14,7 +14,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Go on drawing from where `random_state` was taken."""
+    """Restore a state returned by `random_state`."""
     torch.set_rng_state(state["cpu"])
     if state["cuda"]:
         torch.cuda.set_rng_state_all(state["cuda"])

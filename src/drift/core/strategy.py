@@ -1,7 +1,7 @@
-"""The follower's strategy F(θT) = [ỹ(θT), ω(θT)]: what the teacher answers, and what the student makes of it.
+"""The follower's strategy F(θT) = [ỹ(θT), ω(θT)]: the pseudo-labels and weights, and the student's loss on them.
 
-`SoftStrategy` is the paper's, with the switches of its ablation. To add a part of your own, subclass `Strategy`: answer
-with a `Response` of yours from `respond`, and use it in `loss`.
+`SoftStrategy` is the paper's, with the switches of its ablation. To write another one, subclass `Strategy`: return a
+`Response` (or a subclass of it) from `respond`, and use it in `loss`.
 """
 
 import math
@@ -17,18 +17,19 @@ from torch import Tensor
 from drift.core.checks import is_number
 from drift.core.labels import hard_labels, log_soft_labels, sample_weight
 from drift.core.losses import student_loss
+from drift.core.renaming import renamed_arguments
 from drift.errors import ConfigError, ShapeError
 
 
 @dataclass(frozen=True)
 class Response:
-    """The follower's move on a batch: log ỹ `(..., N, C)` and ω `(..., N)`."""
+    """The follower's response to a batch. log_y: log ỹ, `(..., N, C)`. omega: ω, `(..., N)`."""
 
     log_y: Tensor
     omega: Tensor
 
     def narrow(self, *, dim: int, start: int, stop: int) -> Self:
-        """These rows only, of every tensor it holds; dim: where the batch runs."""
+        """The rows [start, stop) of every tensor. dim: the dimension of the batch."""
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(
             self, **{name: t.narrow(dim, start, stop - start) for name, t in tensors.items() if isinstance(t, Tensor)}
@@ -36,37 +37,44 @@ class Response:
 
 
 class Strategy(ABC):
-    """How the follower answers. Subclass it to change the answer; the game does the rest."""
+    """Base class of the follower's strategies. Subclass it to change the pseudo-labels, the weights or the loss."""
 
     @property
     def differentiable(self) -> bool:
-        """Whether the answer depends smoothly on the teacher. If not, the game spares the teacher's backward."""
+        """Whether the response is differentiable in the teacher. If not, the game skips the teacher's backward."""
         return True
 
     @abstractmethod
     def respond(self, log_p: Tensor) -> Response:
-        """Answer the teacher's log-probabilities `(..., N, C)`, with the gradients the student may anticipate."""
+        """The response to the teacher's log-probabilities `(..., N, C)`, with the gradients of the interaction term."""
 
     def loss(self, response: Response, log_q: Tensor) -> Tensor:
-        """The student's loss on each example (Eq. 8). log_q: `(..., N, C)`; returns `(..., N)`."""
+        """The student's loss on each example (Eq. 8).
+
+        response: as returned by `respond`. log_q: the student's log-probabilities `(..., N, C)`. Returns `(..., N)`.
+        """
         return student_loss(response.log_y, response.omega, log_q)
 
 
+@renamed_arguments(spared="unbalanced_class")
 @dataclass(frozen=True)
 class SoftStrategy(Strategy):
     """Soft pseudo-labels and entropy weights (Eqs. 6 and 7), each differentiated or not.
 
-    Six distinct cases, as the paper's ablation footnote has them:
+    There are six distinct cases, as in the footnote of the paper's ablation:
 
         reweight  differentiate_labels  differentiate_weights
         True      True / False          True / False           DRIFT, w/o DrPL, w/o DrW, neither
-        False     True / False          (means nothing)        w/o SR, and that without DrPL
+        False     True / False          (no effect)            w/o SR, w/o SR and DrPL
 
-    tau: temperature; below 1 sharpens.
-    class_mass: divide by the batch's class masses f_j, which pulls the labels of a batch towards `prior`.
+    tau: temperature τ; values below 1 sharpen.
+    class_mass: divide by the batch's class masses f_j, which balances the labels of a batch towards `prior`.
     prior: class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
-    unbalanced_class: a class that is left out of the balance, such as the tag of words in no entity; None is none, and without
-        class mass it means nothing.
+    reweight: weight each example by ω; otherwise every weight is 1.
+    differentiate_labels: let gradients flow through ỹ (DrPL in the paper).
+    differentiate_weights: let gradients flow through ω (DrW in the paper).
+    unbalanced_class: index of a class that is not balanced, such as the tag of words outside entities; None is none.
+        Without class mass it has no effect.
     """
 
     tau: float = 0.5
@@ -81,14 +89,14 @@ class SoftStrategy(Strategy):
         if not (is_number(self.tau) and self.tau > 0):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
         if self.unbalanced_class is not None and self.prior is not None:
-            raise ConfigError("unbalanced_class leaves a class its share, and prior gives it another; drop one of them")
+            raise ConfigError("unbalanced_class keeps a class's share and prior sets it; drop one of them")
         if self.prior is not None:
             if not self.class_mass:
                 raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")
             try:
                 object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
             except (TypeError, ValueError):
-                raise ConfigError(f"prior={self.prior!r}: give a list of shares, one a class") from None
+                raise ConfigError(f"prior={self.prior!r}: give a list of shares, one per class") from None
             if not all(is_number(share) and share > 0 for share in self.prior or ()):
                 raise ConfigError(f"prior={self.prior}: every class needs a positive share")
 
@@ -108,7 +116,7 @@ class SoftStrategy(Strategy):
             log_prior=self._log_prior(log_p),
             unbalanced_class=self.unbalanced_class,
         )
-        # From the labels as they are, so that DrW survives without DrPL.
+        # Computed before the labels are detached, so that DrW works without DrPL.
         omega = sample_weight(log_y) if self.reweight else torch.ones_like(log_y[..., 0])
         if not self.differentiate_weights:
             omega = omega.detach()
@@ -121,14 +129,14 @@ class SoftStrategy(Strategy):
             return None
         if len(self.prior) != log_p.shape[-1]:
             raise ShapeError(
-                f"prior has {len(self.prior)} classes but the logits have {log_p.shape[-1]}; give one share a class"
+                f"prior has {len(self.prior)} classes but the logits have {log_p.shape[-1]}; give one share per class"
             )
         return log_p.new_tensor(self.prior).log()
 
 
 @dataclass(frozen=True)
 class HardStrategy(Strategy):
-    """Conventional hard pseudo-labels (Eq. 5), every example counted fully. Not differentiable."""
+    """Conventional hard pseudo-labels (Eq. 5), with weight 1 for every example. Not differentiable."""
 
     @property
     def differentiable(self) -> bool:

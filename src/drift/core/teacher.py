@@ -1,7 +1,7 @@
 """The teacher: a second module whose parameters are a moving average of the student's (Eq. 2).
 
-The follower is closed-form, so dθT/dθS = 1 - α, and the interaction term of the Stackelberg gradient (Eq. 4) is one
-ordinary backward through the teacher, scaled. `Follower` pairs the two modules' tensors once and does that arithmetic.
+The follower has a closed form, so dθT/dθS = 1 - α, and the interaction term of the Stackelberg gradient (Eq. 4) is an
+ordinary backward through the teacher times 1 - α. `Follower` pairs the tensors of the two modules and does the updates.
 """
 
 import copy
@@ -18,13 +18,13 @@ from drift.errors import ConfigError, StateError
 
 T = TypeVar("T", bound=Tensor)
 Gradients = dict[nn.Parameter, Tensor]
-"""∂L/∂θT, by the student's parameter it belongs to."""
+"""∂L/∂θT, keyed by the student's parameter."""
 
 
 def copy_of(student: nn.Module) -> nn.Module:
-    """A teacher with the student's weights and no storage in common. A compiled student gives a compiled teacher.
+    """A teacher with the student's weights and its own storage. A compiled student gives a compiled teacher.
 
-    Parts that draw random numbers from streams of their own have `rekey`, which gives the teacher's others.
+    A submodule with its own random stream has a method `rekey`, which gives the teacher's copy another stream.
     """
     try:
         teacher = copy.deepcopy(student)
@@ -40,10 +40,10 @@ def copy_of(student: nn.Module) -> nn.Module:
 
 
 class Follower:
-    """The teacher beside its student: who is whose average, and how gradients come back.
+    """Pairs the teacher's tensors with the student's, updates the average, and collects the teacher's gradients.
 
-    Tied parameters are one pair; frozen ones stay equal; floating buffers (BatchNorm statistics) follow the average too
-    and the others are copied.
+    Tied parameters are one pair. Frozen parameters stay equal. Floating-point buffers (BatchNorm statistics) are
+    averaged too; other buffers are copied.
     """
 
     def __init__(self, teacher: nn.Module, student: nn.Module) -> None:
@@ -62,23 +62,24 @@ class Follower:
                 )
         if any(s.requires_grad and s.dtype in (torch.bfloat16, torch.float16) for s, _ in self._params.values()):
             warnings.warn(
-                "the student's parameters have half precision, in which a teacher that moves by little does not move at"
-                " all; keep them in float32, and compute under torch.autocast",
+                "the student's parameters have half precision, in which small updates of the teacher round to nothing;"
+                " keep them in float32, and compute under torch.autocast",
                 stacklevel=4,
             )
         self._note_frozen()
-        self.take_gradients()  # what the teacher's own training left behind is no part of the game
+        self.take_gradients()  # gradients left from earlier training of the teacher are not part of the game
 
     def _buffers(self) -> dict[str, tuple[Tensor, Tensor]]:
-        # Looked up anew each time: `module.to(...)` replaces buffers, where it keeps parameters.
+        # Looked up on each call: `module.to(...)` replaces buffers, but keeps parameters.
         return _paired("buffer", self.student.named_buffers(), self.teacher.named_buffers())
 
     @property
     def student_parameters(self) -> list[nn.Parameter]:
+        """The student's parameters, each once."""
         return [student for student, _ in self._params.values()]
 
     def require_gradients(self, wanted: bool) -> None:
-        """Let the teacher's parameters collect gradients where the student's do, if wanted at all."""
+        """If `wanted`, let the teacher's parameters collect gradients where the student's do; otherwise none do."""
         for student, teacher in self._params.values():
             if teacher.requires_grad != (wanted and student.requires_grad):
                 teacher.requires_grad_(wanted and student.requires_grad)
@@ -102,41 +103,41 @@ class Follower:
 
     @torch.no_grad()
     def reset(self) -> None:
-        """Start over from the student: θT <- θS."""
+        """Copy the student: θT <- θS."""
         for student, teacher in (*self._params.values(), *self._buffers().values()):
             teacher.copy_(student)
         self._note_frozen()
 
     def _note_frozen(self) -> None:
-        """Which frozen parameters are equal, and in which versions: averaging them would change nothing."""
+        """Record which frozen parameters are equal, with their versions: averaging them would change nothing."""
         frozen = [(s, t) for s, t in self._params.values() if not s.requires_grad]
         self._equal = {s: (s._version, t._version) for s, t in frozen if torch.equal(s, t)}
 
     def take_gradients(self) -> Gradients:
-        """Remove ∂L/∂θT from the teacher and hand it over."""
-        taken = {}
+        """Remove ∂L/∂θT from the teacher and return it."""
+        gradients = {}
         for student, teacher in self._params.values():
             if teacher.grad is not None:
-                taken[student] = teacher.grad
+                gradients[student] = teacher.grad
                 teacher.grad = None
-        return taken
+        return gradients
 
     def state(self) -> dict[str, Tensor]:
-        """Every parameter and buffer of the teacher by name, buffers that modules do not save themselves included."""
+        """A copy of every parameter and buffer of the teacher by name, including non-persistent buffers."""
         return {name: t.detach().clone() for name, (_, t) in {**self._params, **self._buffers()}.items()}
 
     @torch.no_grad()
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state` gave; refuses another architecture's."""
-        own = {**self._params, **self._buffers()}
-        _check_names("the saved teacher's tensors", own, state)
-        for name, (_, teacher) in own.items():
+        """Restore the tensors returned by `state`; StateError if they are of another architecture."""
+        tensors = {**self._params, **self._buffers()}
+        _check_names("the saved teacher's tensors", tensors, state)
+        for name, (_, teacher) in tensors.items():
             if teacher.shape != state[name].shape:
                 raise StateError(
                     f"the saved teacher's {name} has shape {tuple(state[name].shape)}, this one {tuple(teacher.shape)};"
                     " build the same architecture first"
                 )
-        for name, (_, teacher) in own.items():
+        for name, (_, teacher) in tensors.items():
             teacher.copy_(state[name])
         self._note_frozen()
         self.take_gradients()
@@ -144,7 +145,7 @@ class Follower:
 
 @contextmanager
 def in_evaluation(module: nn.Module) -> Iterator[None]:
-    """In the block the module is in evaluation mode; then every part is in its own again."""
+    """Put the module in evaluation mode within the block, and restore the mode of every submodule afterwards."""
     modes = [(each, each.training) for each in module.modules()]
     module.eval()
     try:
@@ -156,7 +157,7 @@ def in_evaluation(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def undisturbed_buffers(teacher: nn.Module) -> Iterator[None]:
-    """Undo what a teacher in training mode does to its buffers: they are the average of the student's, no more."""
+    """Undo what a forward in training mode does to the buffers: the teacher's must stay averages of the student's."""
     if not teacher.training:
         yield
         return
@@ -170,16 +171,19 @@ def undisturbed_buffers(teacher: nn.Module) -> Iterator[None]:
         yield
     finally:
         for owner, name, buffer, value in saved:
-            owner._buffers[name] = buffer  # a module may have put a new one in its place
-            buffer.data.copy_(value)  # .data: autograd must not count this as a change to what backward needs
+            owner._buffers[name] = buffer  # a module may have replaced its buffer
+            buffer.data.copy_(value)  # .data: autograd must not see this as a change to a tensor that backward needs
 
 
 @torch.no_grad()
 def add_interaction(gradients: Gradients, scale: float) -> None:
-    """Complete the Stackelberg gradient (Eq. 4): student.grad <- student.grad + (1 - α) ∂L/∂θT, in place."""
+    """Complete the Stackelberg gradient (Eq. 4): student.grad <- student.grad + (1 - α) ∂L/∂θT, in place.
+
+    gradients: ∂L/∂θT. scale: 1 - α.
+    """
     leaders, interactions = [], []
     for student, gradient in gradients.items():
-        if student.grad is None:  # reached through the teacher only
+        if student.grad is None:  # the loss depends on it through the teacher only
             student.grad = gradient * scale
         else:
             leaders.append(student.grad)
@@ -188,28 +192,28 @@ def add_interaction(gradients: Gradients, scale: float) -> None:
         torch._foreach_add_(leaders, interactions, alpha=scale)
 
 
-def _paired(kind: str, student: Iterable[tuple[str, T]], teacher: Iterable[tuple[str, T]]) -> dict[str, tuple[T, T]]:
+def _paired(noun: str, student: Iterable[tuple[str, T]], teacher: Iterable[tuple[str, T]]) -> dict[str, tuple[T, T]]:
     of_student, of_teacher = _by_plain_name(student), _by_plain_name(teacher)
-    _check_names(f"the teacher's {kind}s", of_student, of_teacher)
+    _check_names(f"the teacher's {noun}s", of_student, of_teacher)
     for name, tensor in of_student.items():
         if tensor is of_teacher[name]:
-            raise ConfigError(f"teacher and student share the {kind} {name}; give the teacher tensors of its own")
+            raise ConfigError(f"teacher and student share the {noun} {name}; give the teacher tensors of its own")
     return {name: (tensor, of_teacher[name]) for name, tensor in of_student.items()}
 
 
 def _by_plain_name(tensors: Iterable[tuple[str, T]]) -> dict[str, T]:
     named = dict(tensors)
     plain = {_plain(name): tensor for name, tensor in named.items()}
-    return plain if len(plain) == len(named) else named  # a submodule of the user's own may be called "module"
+    return plain if len(plain) == len(named) else named  # a submodule of the user's may be called "module"
 
 
 def _plain(name: str) -> str:
-    """A name without what torch.compile and data-parallel wrappers add to it."""
+    """A parameter's name without the parts that torch.compile and data-parallel wrappers add."""
     return ".".join(part for part in name.removeprefix("module.").split(".") if part != "_orig_mod")
 
 
-def _check_names(what: str, expected: Iterable[str], found: Iterable[str]) -> None:
-    missing, unknown = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
+def _check_names(what: str, expected: Iterable[str], actual: Iterable[str]) -> None:
+    missing, unknown = sorted(set(expected) - set(actual)), sorted(set(actual) - set(expected))
     if missing or unknown:
         raise StateError(
             f"{what} do not match the student's: missing {missing[:3]}, unknown {unknown[:3]} (at most three of each"

@@ -1,4 +1,4 @@
-"""Texts in other words: the ways there are, and the one that needs no model, replacement of words by TF-IDF."""
+"""Text augmentation: its settings, and word replacement by TF-IDF, which needs no model."""
 
 import re
 from array import array
@@ -14,30 +14,31 @@ WORD = re.compile(r"(\w+)")
 
 
 class AugmentationSettings(Settings):
-    """Where other forms of the texts come from; the settings of a method that learns from them begin with these."""
+    """How augmented texts are made. Base class of the settings of methods that use them."""
 
     augment: Literal["tfidf", "translate", "column"] = Field(
         "tfidf",
-        description="Other forms of a text: unimportant words replaced (tfidf), a translation there and back"
-        " (translate), or what a column of the table holds (column); if left out, by what is given below.",
+        description="How to augment texts: replace unimportant words (tfidf), translate them to another language and"
+        " back (translate), or read them from a column of the table (column). Default: by which of the settings below"
+        " are given.",
     )
-    views: int = Field(1, ge=1, description="How many forms tfidf or translate make of a text; a column is one.")
-    replace: float = Field(0.3, gt=0, le=1, description="Of tfidf: the share of a text's words that is replaced.")
+    views: int = Field(
+        1, ge=1, description="Augmented versions per text with tfidf or translate; a column is one version."
+    )
+    replace: float = Field(0.3, gt=0, le=1, description="tfidf: share of the words of a text to replace.")
     translation: tuple[str, str] | None = Field(
-        None, description="Of translate: two translation models, there and back, by name or folder."
+        None, description="translate: two translation models, forth and back, by name or folder."
     )
-    temperature: float = Field(
-        0.9, ge=0, description="Of translate: of the words that are drawn; 0 for the most likely ones."
-    )
-    column: tuple[str, ...] = Field((), description="Of column: one or several columns of the table.")
+    temperature: float = Field(0.9, ge=0, description="translate: sampling temperature; 0 takes the most likely words.")
+    column: tuple[str, ...] = Field((), description="column: one or several columns of the table.")
 
     @model_validator(mode="before")
     @classmethod
-    def _by_what_is_given(cls, values: Any) -> Any:
+    def _choose_augment(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or values.get("augment") is not None:
             return values
-        given = "column" if values.get("column") else "translate" if values.get("translation") else "tfidf"
-        return {**values, "augment": given}
+        augment = "column" if values.get("column") else "translate" if values.get("translation") else "tfidf"
+        return {**values, "augment": augment}
 
     @field_validator("column", mode="before")
     @classmethod
@@ -46,62 +47,66 @@ class AugmentationSettings(Settings):
 
     @model_validator(mode="after")
     def _complete(self) -> "AugmentationSettings":
-        for way, name, given in (("column", "column", self.column), ("translate", "translation", self.translation)):
-            if self.augment == way and not given:
-                raise ValueError(f"augment is {way} and {name} is not given; give it, or set augment to tfidf")
-            if self.augment != way and given:
-                raise ValueError(f"{name} is given and augment is {self.augment}; set augment to {way}, or drop {name}")
+        for mode, name, value in (("column", "column", self.column), ("translate", "translation", self.translation)):
+            if self.augment == mode and not value:
+                raise ValueError(f"augment is {mode} and {name} is not given; give it, or set augment to tfidf")
+            if self.augment != mode and value:
+                raise ValueError(
+                    f"{name} is given and augment is {self.augment}; set augment to {mode}, or drop {name}"
+                )
         return self
 
 
 def replaced_words(texts: Sequence[str], share: float, *, seed: int | Sequence[int]) -> list[str]:
-    """The texts with unimportant words replaced by others that are unimportant too (Xie et al., 2020, appendix).
+    """Replace unimportant words of the texts by other unimportant words (Xie et al., 2020, appendix).
 
         s_i = tf-idf of word i in its text of n words;   P(i is replaced) = share n (max s - s_i) / Σ_k (max s - s_k)
-        S(w) = Σ over texts of tf-idf;                   P(w takes its place) ∝ max S - S(w), over all words there are
+        S(w) = Σ over texts of tf-idf;                   P(w is the replacement) ∝ max S - S(w), over the vocabulary
 
-    Words are runs of letters and digits, as they are written; what stands between them stays. The most important word
-    of a text is never replaced, so a text of one word, or of none, stays as it is.
+    Words are runs of letters and digits, case-sensitive; the characters between them stay. The most important word of a
+    text is never replaced, so a text of at most one word stays unchanged.
+
+    share: share of the words to replace. seed: of the random choices.
     """
     draw = np.random.default_rng(seed)
-    number: dict[str, int] = {}
-    found, lengths = array("q"), array("q")
+    numbers: dict[str, int] = {}  # of each word in the vocabulary
+    ids, lengths = array("q"), array("q")
     for text in texts:
-        own = WORD.findall(text)
-        lengths.append(len(own))
-        found.extend(number.setdefault(word, len(number)) for word in own)
-    if not found:
+        text_words = WORD.findall(text)
+        lengths.append(len(text_words))
+        ids.extend(numbers.setdefault(word, len(numbers)) for word in text_words)
+    if not ids:
         return list(texts)
-    words, sizes, vocabulary = np.frombuffer(found, np.int64), np.frombuffer(lengths, np.int64), list(number)
+    words, sizes, vocabulary = np.frombuffer(ids, np.int64), np.frombuffer(lengths, np.int64), list(numbers)
     chances, unimportance = _chances(words, sizes, len(vocabulary))
-    places = np.flatnonzero(draw.random(len(words)) < share * chances)
-    others = draw.choice(len(vocabulary), len(places), p=unimportance)
+    positions = np.flatnonzero(draw.random(len(words)) < share * chances)
+    replacements = draw.choice(len(vocabulary), len(positions), p=unimportance)
     ends = np.cumsum(sizes)
-    bounds = np.searchsorted(places, np.concatenate([[0], ends]))
+    bounds = np.searchsorted(positions, np.concatenate([[0], ends]))
     views = []
     for text, first, start, stop in zip(texts, ends - sizes, bounds, bounds[1:], strict=False):
-        pieces = WORD.split(text)  # words are at odd places, what is between them at even ones
-        for place, other in zip(places[start:stop] - first, others[start:stop], strict=True):
-            pieces[2 * place + 1] = vocabulary[other]
+        pieces = WORD.split(text)  # words are at odd indices, the characters between them at even ones
+        for position, replacement in zip(positions[start:stop] - first, replacements[start:stop], strict=True):
+            pieces[2 * position + 1] = vocabulary[replacement]
         views.append("".join(pieces))
     return views
 
 
 def _chances(words: np.ndarray, sizes: np.ndarray, vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each word in its text, how likely it is replaced where a share of 1 is; for each of the vocabulary, P above.
+    """P(i is replaced) at a share of 1 for each word of each text, and P(w is the replacement) for the vocabulary.
 
-    words: of all texts, one after the other. sizes: how many each text has.
+    words: vocabulary numbers of the words of all texts, concatenated. sizes: words per text. vocabulary: its size.
     """
     row = np.repeat(np.arange(len(sizes)), sizes)
-    pairs, place, counts = np.unique(row * vocabulary + words, return_inverse=True, return_counts=True)
+    pairs, pair, counts = np.unique(row * vocabulary + words, return_inverse=True, return_counts=True)
     idf = np.log(len(sizes) / np.bincount(pairs % vocabulary, minlength=vocabulary))
     once = idf[words] / sizes[row]
-    own = sizes[sizes > 0]
-    starts = np.cumsum(own) - own
-    scores = counts[place] * once
-    below = np.repeat(np.maximum.reduceat(scores, starts), own) - scores
-    total = np.repeat(np.add.reduceat(below, starts), own)
-    chances = np.divide(np.repeat(own, own) * below, total, out=np.zeros_like(below), where=total > 0)
+    filled = sizes[sizes > 0]
+    starts = np.cumsum(filled) - filled
+    scores = counts[pair] * once
+    below = np.repeat(np.maximum.reduceat(scores, starts), filled) - scores
+    total = np.repeat(np.add.reduceat(below, starts), filled)
+    chances = np.divide(np.repeat(filled, filled) * below, total, out=np.zeros_like(below), where=total > 0)
     importance = np.bincount(words, once, minlength=vocabulary)
     low = importance.max() - importance
     return chances, low / low.sum() if low.any() else np.full(vocabulary, 1 / vocabulary)

@@ -1,4 +1,4 @@
-"""Which column of a table is the text and which the label: found by name, else by what the columns hold."""
+"""Find the text column and the label column of a table: by name, otherwise by their values."""
 
 import ast
 from collections import Counter
@@ -9,68 +9,72 @@ from drift.data.tables import Chunk
 from drift.errors import ConfigError
 from drift.settings import nearest
 
-TEXT_NAMES = ("text", "body", "sentence", "content", "review", "document")  # the likeliest first
-HEADING_NAMES = ("headline", "title")  # the text where there is no other
+TEXT_NAMES = ("text", "body", "sentence", "content", "review", "document")  # the most likely first
+HEADING_NAMES = ("headline", "title")  # used as the text if there is no other text column
 LABEL_NAMES = ("label", "labels", "class", "category", "topic", "target", "y", "sentiment")
-TEXT_LENGTH = 20  # characters on average: what is shorter is a name or a number
-LABEL_LENGTH = 40  # characters at most
-ROWS_PER_LABEL = 5  # on average, at least: else the values are not classes
-PREDICTED = ("predicted", "confidence")  # columns that `drift predict` adds, with one `p_CLASS` for each class
+TEXT_LENGTH = 20  # characters on average; shorter values are names or numbers
+LABEL_LENGTH = 40  # maximum number of characters
+ROWS_PER_LABEL = 5  # minimum on average; otherwise the values are not classes
+PREDICTED = ("predicted", "confidence")  # columns that `drift predict` adds, beside one `p_CLASS` per class
 SEPARATORS = "|;,/"
-RECURS = 3  # rows with a part as their whole label, before the part counts as a label
+RECURS = 3  # a part of a label is a label itself if it is the whole label of at least this many rows
 
 
 def find_column(wanted: str, names: list[str], source: str) -> str:
-    """`wanted`, if it is among `names`; else an error that names the nearest. source: what the table is called."""
+    """Return `wanted` if it is among `names`; otherwise ConfigError suggests the nearest name.
+
+    source: name of the table, for the message.
+    """
     if wanted in names:
         return wanted
     raise ConfigError(f"{source} has no column {wanted!r}{nearest(wanted, names)}")
 
 
 def guess_text_column(names: list[str], sample: Chunk) -> str:
-    """The column with the texts: the one with an obvious name, else the only one with long strings, else a heading.
+    """The text column: one with a typical name, else the only one with long strings, else a headline or title.
 
     names: the columns to choose from. sample: the first rows.
     """
     strings = [name for name in names if any(isinstance(value, str) for value in sample.columns[name])]
-    if (obvious := _named(strings, TEXT_NAMES)) is not None:
-        return obvious
-    found = [name for name in strings if len(names) == 1 or _is_prose(_filled(sample.columns[name]))]
-    if not found and (heading := _named(strings, HEADING_NAMES)) is not None:
+    if (typical := _named(strings, TEXT_NAMES)) is not None:
+        return typical
+    candidates = [name for name in strings if len(names) == 1 or _is_prose(_filled(sample.columns[name]))]
+    if not candidates and (heading := _named(strings, HEADING_NAMES)) is not None:
         return heading
-    if len(found) != 1:
-        seen = f"{len(found)} columns hold texts ({', '.join(found)})" if found else "no column holds long texts"
-        raise ConfigError(f"{seen}; say which to read with --text COLUMN. Columns: {', '.join(names)}")
-    return found[0]
+    if len(candidates) != 1:
+        several = f"{len(candidates)} columns hold texts ({', '.join(candidates)})"
+        problem = several if candidates else "no column holds long texts"
+        raise ConfigError(f"{problem}; say which to read with --text COLUMN. Columns: {', '.join(names)}")
+    return candidates[0]
 
 
 def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None:
-    """The column with the labels: the one with an obvious name, else the only one with few, short, recurring values.
+    """The label column: one with a typical name, else the only one with few, short, repeated values; None if none.
 
-    names: the columns to choose from. sample: the first rows. text: the column with the texts, never the answer. What a
-    model predicted is no label.
+    names: the columns to choose from. sample: the first rows. text: the text column, which is never returned; nor are
+    columns of predictions.
     """
     names = [name for name in names if name != text and not _is_predicted(name, names)]
-    if (obvious := _named(names, LABEL_NAMES)) is not None:
-        return obvious
-    found = [name for name in names if _are_classes(_filled(sample.columns[name]))]
-    if len(found) > 1:
+    if (typical := _named(names, LABEL_NAMES)) is not None:
+        return typical
+    candidates = [name for name in names if _are_classes(_filled(sample.columns[name]))]
+    if len(candidates) > 1:
         raise ConfigError(
-            f"{len(found)} columns could be the label ({', '.join(found)}); say which with --label COLUMN"
+            f"{len(candidates)} columns could be the label ({', '.join(candidates)}); say which with --label COLUMN"
         )
-    return found[0] if found else None
+    return candidates[0] if candidates else None
 
 
 def _is_predicted(name: str, names: list[str]) -> bool:
-    """Whether it is a column of predictions in a table that has such."""
+    """Whether it is one of the columns that `drift predict` added to this table."""
     plain = name.removesuffix("_by_drift")
     return set(PREDICTED) <= set(names) and (plain in PREDICTED or plain.startswith("p_"))
 
 
 def looks_multilabel(values: Iterable[Any]) -> str | None:
-    """An example, if rows of a label column have several labels each: lists, or strings such as "a|b" or "['a', 'b']".
+    """An example value if rows of a label column have several labels (a list, "a|b" or "['a', 'b']"); otherwise None.
 
-    A string such as "Sci/Tech" is one label unless its parts are the whole labels of other rows, again and again.
+    A string such as "Sci/Tech" is one label, unless its parts are the whole labels of several other rows.
     """
     counts: Counter[str] = Counter()
     for value in values:
@@ -87,9 +91,9 @@ def looks_multilabel(values: Iterable[Any]) -> str | None:
     return None
 
 
-def _named(names: list[str], obvious: tuple[str, ...]) -> str | None:
+def _named(names: list[str], typical: tuple[str, ...]) -> str | None:
     lowered = {name.strip().lower(): name for name in names}
-    return next((lowered[name] for name in obvious if name in lowered), None)
+    return next((lowered[name] for name in typical if name in lowered), None)
 
 
 def _filled(values: list[Any]) -> list[Any]:
@@ -103,10 +107,10 @@ def _is_blank(value: Any) -> bool:
 
 
 def _is_prose(values: list[Any]) -> bool:
-    """Long strings, most of several words; scripts without spaces are taken as such, addresses and keys are not."""
+    """Whether values are long strings, most of several words. Text in scripts without spaces counts; URLs do not."""
     texts = [value for value in values if isinstance(value, str)]
-    several = sum(len(text.split()) > 1 or not text.isascii() for text in texts)
-    return several > len(values) / 2 and sum(map(len, texts)) >= TEXT_LENGTH * len(texts)
+    multiword = sum(len(text.split()) > 1 or not text.isascii() for text in texts)
+    return multiword > len(values) / 2 and sum(map(len, texts)) >= TEXT_LENGTH * len(texts)
 
 
 def _are_classes(values: list[Any]) -> bool:
@@ -117,7 +121,7 @@ def _are_classes(values: list[Any]) -> bool:
 
 
 def _is_written_list(value: str) -> bool:
-    """Whether a string is a list of several items in Python's or JSON's writing."""
+    """Whether a string is a list of several items in Python or JSON syntax."""
     if not (value.startswith("[") and value.endswith("]")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What there is to learn from: examples by row number, and the batches a step sees."""
+"""Training data: examples by row number, labelled and unlabelled subsets of them, and batches."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
@@ -12,29 +12,32 @@ from drift.core.objective import Totals
 
 
 class Examples(Protocol):
-    """Rows that can be turned into what a model is called with, some at a time."""
+    """A collection of rows that can be turned into model inputs, batch by batch."""
 
     @property
     def lengths(self) -> np.ndarray | None:
-        """What each row costs, `(rows,)`, if rows differ: batches are made of rows of like length."""
+        """The length of each row, `(rows,)`, for batches of similar length; None if all rows have one length."""
 
     @property
     def counts(self) -> np.ndarray | None:
-        """How many targets are classified in each row, `(rows,)`; None if it is one, the row itself."""
+        """Number of classified targets in each row, `(rows,)`; None if each row is one target."""
 
     @property
     def at_once(self) -> int:
-        """How many rows a forward without gradients takes."""
+        """Number of rows per forward without gradients."""
 
     def __len__(self) -> int: ...
 
     def inputs(self, rows: Tensor) -> Inputs:
-        """These rows as a batch, on the CPU."""
+        """Model inputs for these row numbers, on the CPU."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Feature vectors `(rows, features)`. Row numbers `(trials, N)` give stacked inputs `(trials, N, features)`."""
+    """Feature vectors as examples. Row numbers `(trials, N)` give stacked inputs `(trials, N, features)`.
+
+    x: `(rows, features)`. lengths, counts, at_once: see `Examples`.
+    """
 
     x: Tensor
     lengths: np.ndarray | None = None
@@ -50,7 +53,10 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Labeled:
-    """Some rows of some examples with the class index of each. rows, labels: `(n,)`, or `(trials, n)` if stacked."""
+    """A labelled subset of examples.
+
+    rows: row numbers in `examples`. labels: the class index of each. Both are `(n,)`, or `(trials, n)` if stacked.
+    """
 
     examples: Examples
     rows: Tensor
@@ -58,24 +64,25 @@ class Labeled:
 
     @property
     def size(self) -> int:
-        """How many labels there are, a trial."""
+        """Number of labels per trial."""
         return self.targets(torch.arange(self.rows.shape[-1]))
 
-    def targets(self, places: Tensor) -> int:
-        """How many labels `pair` gives of these, a trial."""
-        return places.shape[-1]
+    def targets(self, positions: Tensor) -> int:
+        """Number of labels per trial that `pair` returns for these positions."""
+        return positions.shape[-1]
 
-    def pair(self, places: Tensor) -> tuple[Inputs, Tensor]:
-        """Inputs and labels of some of these. places: where in `rows`, `(N,)` or `(trials, N)`."""
-        return self.examples.inputs(self.rows.gather(-1, places)), self.labels.gather(-1, places)
+    def pair(self, positions: Tensor) -> tuple[Inputs, Tensor]:
+        """Inputs and labels. positions: indices into `rows`, `(N,)` or `(trials, N)`."""
+        return self.examples.inputs(self.rows.gather(-1, positions)), self.labels.gather(-1, positions)
 
 
 @dataclass(frozen=True)
 class Unlabeled:
-    """Some rows of some examples, without labels. rows: `(n,)`, or `(trials, n)` if stacked.
+    """An unlabelled subset of examples.
 
-    gold: true class indices like `rows`, -1 where unknown, if there are any: to measure pseudo-labels with, no more.
-    views: other forms of the same examples, by the same row numbers, such as texts in other words.
+    rows: row numbers in `examples`, `(n,)`, or `(trials, n)` if stacked. gold: true class indices of the same shape, -1
+    if unknown; used only to measure the accuracy of pseudo-labels. views: augmented versions of the same examples, with
+    the same row numbers.
     """
 
     examples: Examples
@@ -83,31 +90,32 @@ class Unlabeled:
     gold: Tensor | None = None
     views: tuple[Examples, ...] = ()
 
-    def only(self, places: Tensor) -> Self:
-        """Some of these rows. places: where in `rows`, `(k,)` or `(trials, k)`."""
-        gold = None if self.gold is None else self.gold.gather(-1, places)
-        return replace(self, rows=self.rows.gather(-1, places), gold=gold)
+    def only(self, positions: Tensor) -> Self:
+        """A subset of these rows. positions: indices into `rows`, `(k,)` or `(trials, k)`."""
+        gold = None if self.gold is None else self.gold.gather(-1, positions)
+        return replace(self, rows=self.rows.gather(-1, positions), gold=gold)
 
-    def targets(self, places: Tensor) -> int:
-        """How many targets are classified in these rows, a trial."""
+    def targets(self, positions: Tensor) -> int:
+        """Number of classified targets per trial in the rows at these positions."""
         counts = self.examples.counts
-        return places.shape[-1] if counts is None else int(counts[self.rows[places].numpy()].sum())
+        return positions.shape[-1] if counts is None else int(counts[self.rows[positions].numpy()].sum())
 
     def first_targets(self, rows: int) -> Tensor:
-        """Numbers, among all there are, of what is classified in the first of these rows."""
+        """Indices, among all targets of the examples, of the targets in the first `rows` rows."""
         return self.rows[..., :rows]
 
     def first_gold(self, rows: int) -> Tensor | None:
-        """True classes of what is classified in the first of these rows."""
+        """True classes of the targets in the first `rows` rows; None if unknown."""
         return None if self.gold is None else self.gold[..., :rows]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one step, or one micro-batch of it, sees: inputs with class indices, inputs without, or both.
+    """The data of one step or one micro-batch: labelled inputs, unlabelled inputs, or both.
 
-    labeled_rows, unlabeled_rows: which examples these are. views: other forms of the unlabelled inputs. totals: of the
-    step that this is a part of, if it is not the whole; pieces: how many of such parts this process has.
+    labeled: inputs and class indices. unlabeled: inputs. labeled_rows, unlabeled_rows: the row numbers of these
+    examples. views: augmented versions of the unlabelled inputs. totals: number of rows in the whole step, if this is
+    one micro-batch of it. pieces: number of micro-batches of the step in this process.
     """
 
     labeled: tuple[Inputs, Tensor] | None = None
@@ -127,6 +135,7 @@ class Batch:
         return None if self.totals is None else self.totals.unlabeled
 
     def to(self, device: torch.device) -> "Batch":
+        """The same batch with its inputs and labels on another device."""
         if device.type == "cpu":
             return self
         labeled = None if self.labeled is None else (moved(self.labeled[0], device), moved(self.labeled[1], device))

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written aside, flushed to disk, then renamed."""
+"""Atomic writing of files and folders: under a temporary name, flushed to disk, then renamed."""
 
 import errno
 import os
@@ -10,19 +10,21 @@ from pathlib import Path
 
 from drift.errors import FileError
 
-FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # a write fails without the name of its file
+WINDOWS = os.name == "nt"
+# A full disk, file size limit or quota: these errors do not name the file. Windows has no EDQUOT.
+FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Fill a temporary folder in the block; it takes the place of `path` when the block ends, and only then."""
+    """Yield a temporary folder to fill. It replaces `path` if the block ends without an error."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise FileError(f"{target} is a file or a link; give the name of a new folder, or of one to replace")
     _make_room(target)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     old = aside.with_name(f"{aside.name}-old")
-    aside.mkdir()  # not mkdtemp, which lets nobody else read the folder
+    aside.mkdir()  # not mkdtemp, which makes folders that only the owner can read
     try:
         yield aside
         for file in aside.rglob("*"):
@@ -47,9 +49,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another place") -> Iterator[Path]:
-    """Write to a temporary name in the block; the file takes the place of `path` when the block ends, and only then.
+    """Yield a temporary name to write to. The file replaces `path` if the block ends without an error.
 
-    advice: what to do where that cannot be, to end a message with.
+    advice: the end of the message if the file cannot be written: what the user can do.
     """
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.is_dir():
@@ -63,13 +65,14 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
         _flush(target.parent)
     except OSError as error:
         if error.errno not in FULL and (error.filename != str(aside) or error.errno == errno.ENOENT):
-            raise  # of something else that the block does, or does not
+            raise  # not an error of writing this file: something else in the block, or a block that wrote nothing
         raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
     finally:
         aside.unlink(missing_ok=True)
 
 
 def _make_room(target: Path, advice: str = "give another place") -> None:
+    """Create the parent folders of a file or folder."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -77,7 +80,11 @@ def _make_room(target: Path, advice: str = "give another place") -> None:
 
 
 def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    """Flush a file, or the entries of a folder, from the system's buffers to disk."""
+    # Windows cannot open a folder, and flushes a file only through a handle that may write.
+    if WINDOWS and (path.is_dir() or not os.access(path, os.W_OK)):
+        return
+    handle = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -1,4 +1,4 @@
-"""Graphs as they are found: .npz files, PyG's `Data` and what it saves, and tables of nodes and edges."""
+"""Readers of graphs: .npz files, PyG's `Data` in memory and in files, and tables of nodes and edges."""
 
 import re
 import zipfile
@@ -23,10 +23,11 @@ EDGE_VALUES = ("edge_weight", "edge_attr")
 
 @dataclass(frozen=True)
 class RawGraph:
-    """A graph as it was found, not checked yet.
+    """A graph as read from its source, not validated yet.
 
-    features: `(n, d)`. edges: `(2, m)` row numbers of nodes. labels: one a node, blank where not known, or None where
-    the source has none at all. splits: row numbers.
+    name: of the source, for messages. features: `(n, d)`. edges: node numbers, `(2, m)`. labels: one per node, blank if
+    unknown; None if the source has no labels. nodes: the user's names of the nodes; None: row numbers. splits: row
+    numbers under "train", "dev" and "test". notes: messages for the user.
     """
 
     name: str
@@ -39,12 +40,12 @@ class RawGraph:
 
 
 def read_npz(path: Path) -> RawGraph:
-    """Arrays under PyG's names, or the layout of Shchur et al.: adj_* and attr_* in CSR form (or attr_matrix), labels.
+    """Read arrays under PyG's names, or in the layout of Shchur et al.: adj_*, attr_* (CSR) or attr_matrix, labels.
 
-    Differs from PyG: attributes stay as they are, not 1 wherever they are positive.
+    Differs from PyG: attributes keep their values; PyG replaces positive ones by 1.
     """
     wanted = re.compile("x|y|edge_index|edge_weight|edge_attr|.*_mask|adj_.*|attr_.*|labels")
-    if path.is_file() and not zipfile.is_zipfile(path):  # numpy would speak of pickles
+    if path.is_file() and not zipfile.is_zipfile(path):  # the message of numpy would be about pickles
         raise FileError(f"{path} is not an .npz file of plain arrays; write or copy it again")
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -61,15 +62,17 @@ def read_npz(path: Path) -> RawGraph:
 
 
 def read_saved(path: Path) -> RawGraph:
-    """What torch.save wrote, opened without running code: a `Data`, a dict of tensors, or a dataset of one graph."""
+    """Read a file of torch.save without running code: a `Data`, a dict of tensors, or a dataset of one graph."""
     try:
         needed = set(torch.serialization.get_unsafe_globals_in_checkpoint(path))
         classes = _data_classes() if needed else {}
         if refused := sorted(needed - classes.keys()):
             hint = "pip install torch_geometric" if "torch_geometric" in refused[0] else "save its arrays as .npz"
             raise FileError(f"{path} holds {refused[0]}, which cannot be opened safely here; {hint}")
-        # Only what is new: at its end the block forgets all it was given, also what PyG had registered itself.
-        new = [kind for kind in classes.values() if kind not in torch.serialization.get_safe_globals()]
+        # Only new classes: at its end the block unregisters all it was given, also those that PyG registered itself.
+        new = [
+            data_class for data_class in classes.values() if data_class not in torch.serialization.get_safe_globals()
+        ]
         with torch.serialization.safe_globals(new):
             saved = torch.load(path, map_location="cpu", weights_only=True)
     except FileError:
@@ -77,7 +80,7 @@ def read_saved(path: Path) -> RawGraph:
     except Exception as error:  # damaged files raise nearly anything
         raise _unreadable(path, "a file of torch.save", error) from error
     slices = None
-    if isinstance(saved, tuple) and len(saved) >= 2:  # (graph, where graphs begin, ...), as PyG's datasets are saved
+    if isinstance(saved, tuple) and len(saved) >= 2:  # (graph, starts of graphs, ...), as PyG saves datasets
         saved, slices = saved[:2]
     if slices:
         raise DataError(f"{path} holds many graphs; save one of them")
@@ -87,7 +90,7 @@ def read_saved(path: Path) -> RawGraph:
 
 
 def from_entries(entries: Mapping[str, Any], name: str) -> RawGraph:
-    """A graph under PyG's names: x and edge_index, and where they are known y, train_mask, val_mask and test_mask."""
+    """A graph from entries under PyG's names: x, edge_index and, optionally, y, train_mask, val_mask and test_mask."""
     for key in ("x", "edge_index"):
         if entries.get(key) is None:
             raise DataError(f"{name} has no {key}; give features as x and node numbers as edge_index")
@@ -101,7 +104,7 @@ def from_entries(entries: Mapping[str, Any], name: str) -> RawGraph:
         if mask.ndim == 2:
             notes.append(f"{key} has {mask.shape[1]} splits and is not used")
         elif mask.shape != features.shape[:1] or mask.dtype != bool:
-            raise DataError(f"{name}: {key} is {mask.dtype} of shape {mask.shape}; give a bool a node")
+            raise DataError(f"{name}: {key} is {mask.dtype} of shape {mask.shape}; give one bool per node")
         else:
             splits[split] = np.flatnonzero(mask)
     edges = _plain(entries["edge_index"], name)
@@ -109,7 +112,7 @@ def from_entries(entries: Mapping[str, Any], name: str) -> RawGraph:
 
 
 def checked_csr(data: Any, indices: Any, indptr: Any, shape: Any, where: str | Path) -> csr_matrix:
-    """A sparse matrix from its parts; wrong indices, which would read other memory, are an error."""
+    """A sparse matrix from its CSR arrays. Indices are validated, as wrong ones would read foreign memory."""
     try:
         matrix = csr_matrix((data, indices, indptr), shape=tuple(shape))
         matrix.check_format(full_check=True)
@@ -122,7 +125,7 @@ def checked_csr(data: Any, indices: Any, indptr: Any, shape: Any, where: str | P
 def read_tables(
     nodes: Any, edges: Any, *, id: str | None, label: str | None, source_column: str | None, target_column: str | None
 ) -> RawGraph:
-    """A table of nodes (id, label, numeric features) and one of edges; what is not named is as `read_graph` says."""
+    """Read a table of nodes (id, label, numeric features) and one of edges. For the defaults, see `read_graph`."""
     name, columns = source_name(nodes), column_names(nodes)
     id = find_column(id, columns, name) if id else columns[0]
     if label is None:
@@ -141,9 +144,9 @@ def read_tables(
     labels: list[str | None] = []
     blocks = []
     for chunk in read_chunks(nodes):
-        for place, value in enumerate(chunk.columns[id], chunk.first + 1):
+        for row, value in enumerate(chunk.columns[id], chunk.first + 1):
             if (node := label_of(value)) is None:
-                raise DataError(f"{name}, row {place}: no {id}; give every node one")
+                raise DataError(f"{name}, row {row}: no {id}; give every node one")
             ids.append(node)
         labels += [label_of(value) for value in chunk.columns[label]] if label else []
         numbers = [_numbers(chunk.columns[column], column, name, chunk.first) for column in numeric]
@@ -156,52 +159,52 @@ def read_tables(
 def _edge_table(
     table: Any, ids: list[str], nodes: str, source: str | None, target: str | None
 ) -> tuple[np.ndarray, list[str]]:
-    """The edges `(2, m)` as row numbers of `ids`."""
+    """The edges as row numbers of `ids`, `(2, m)`, and notes. nodes: name of the table of nodes."""
     rows = {node: row for row, node in enumerate(ids)}
     if len(rows) < len(ids):
-        place, twice = next((place, node) for place, node in enumerate(ids) if rows[node] > place)
-        raise DataError(f"{nodes}: node {twice!r} is in rows {place + 1} and {rows[twice] + 1}; take one out")
+        first, node = next((row, node) for row, node in enumerate(ids) if rows[node] > row)
+        raise DataError(f"{nodes}: node {node!r} is in rows {first + 1} and {rows[node] + 1}; take one out")
     name, columns = source_name(table), column_names(table)
     free = [column for column in columns if column not in (source, target)]
     ends = [find_column(end, columns, name) if end else free.pop(0) if free else "" for end in (source, target)]
     if ends[0] == ends[1] or "" in ends:
         raise ConfigError(f"{name}: an edge needs two columns, of {', '.join(columns)}; name source and target")
-    found: tuple[list[int], list[int]] = ([], [])
+    pairs: tuple[list[int], list[int]] = ([], [])
     for chunk in read_chunks(table):
-        for column, kept in zip(ends, found, strict=True):
-            for place, value in enumerate(chunk.columns[column], chunk.first + 1):
-                row = rows.get(label_of(value) or "")
-                if row is None:
-                    raise DataError(f"{name}, row {place}: no node {value!r} in {nodes}; add it there or drop the edge")
-                kept.append(row)
-    return np.array(found), [f"column {column} of {name} is not used" for column in free]
+        for column, column_nodes in zip(ends, pairs, strict=True):
+            for row, value in enumerate(chunk.columns[column], chunk.first + 1):
+                node_row = rows.get(label_of(value) or "")
+                if node_row is None:
+                    raise DataError(f"{name}, row {row}: no node {value!r} in {nodes}; add it there or drop the edge")
+                column_nodes.append(node_row)
+    return np.array(pairs), [f"column {column} of {name} is not used" for column in free]
 
 
 def _numbers(values: list[Any], column: str, name: str, first: int) -> list[float]:
     numbers = []
-    for place, value in enumerate(values, first + 1):
+    for row, value in enumerate(values, first + 1):
         try:
             numbers.append(float(value))
         except (TypeError, ValueError, OverflowError) as error:
             raise DataError(
-                f"{name}, row {place}: {column} is {value!r}, not a number; fill it in, or take the column out"
+                f"{name}, row {row}: {column} is {value!r}, not a number; fill it in, or take the column out"
             ) from error
     return numbers
 
 
-def _labels(found: Any, name: str) -> Any:
-    if found is None:
+def _labels(y: Any, name: str) -> Any:
+    if y is None:
         return None
-    labels = _plain(found, name)
+    labels = _plain(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise LabelError(f"{name}: y has shape {labels.shape}; give one class a node")
+        raise LabelError(f"{name}: y has shape {labels.shape}; give one class per node")
     return [label_of(label) for label in labels.tolist()] if labels.dtype.kind == "U" else labels
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A tensor or an array as numpy's, a sparse one as scipy's."""
+    """A tensor or array as a numpy array; a sparse one as a scipy matrix."""
     if not isinstance(value, torch.Tensor):
         return value if isinstance(value, csr_matrix) else np.asarray(value)
     value = value.detach().cpu()
@@ -222,17 +225,18 @@ def _npz_csr(entries: dict[str, np.ndarray], prefix: str, path: Path) -> csr_mat
 
 
 def _data_classes() -> dict[str, Any]:
-    """What a saved `Data` is made of, by name; nothing where PyG is not installed."""
+    """The classes that a saved `Data` consists of, by name; empty if PyG is not installed."""
     try:
         from torch_geometric.data import Data
         from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
         from torch_geometric.data.storage import GlobalStorage
     except ImportError:
         return {}
-    return {f"{kind.__module__}.{kind.__name__}": kind for kind in (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)}
+    classes = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage)
+    return {f"{each.__module__}.{each.__name__}": each for each in classes}
 
 
-def _unreadable(path: Path, kind: str, error: Exception) -> FileError:
+def _unreadable(path: Path, expected: str, error: Exception) -> FileError:
     if isinstance(error, FileNotFoundError):
         return FileError(f"{path} is not there; check the name")
-    return FileError(f"{path} is not {kind} ({first_line(error)}); write or copy it again")
+    return FileError(f"{path} is not {expected} ({first_line(error)}); write or copy it again")

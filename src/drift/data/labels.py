@@ -1,4 +1,4 @@
-"""Labels as users write them, and as class indices: -1, None and NaN all mean "not labelled"."""
+"""Labels as users write them, and as class indices: -1, None and NaN mean "unlabelled". Also label budgets."""
 
 import sys
 from dataclasses import dataclass
@@ -12,29 +12,30 @@ from sklearn.utils.multiclass import check_classification_targets
 from drift.errors import LabelError
 
 UNLABELED = -1
-WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # what a missing label becomes in an array of strings
-LIKELY_BLANKS = WRITTEN_BLANKS | {"N/A", "n/a", "NA", "null", "NULL", "?"}  # and what people write for one
+WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # forms of a missing label in an array of strings
+LIKELY_BLANKS = WRITTEN_BLANKS | {"N/A", "n/a", "NA", "null", "NULL", "?"}  # and in files that people write
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The classes in sorted order, and for each row the index of its class or `UNLABELED`."""
+    """Encoded labels. classes: the labels in sorted order. codes: the class index of each row, or `UNLABELED`."""
 
     classes: np.ndarray
     codes: np.ndarray
 
     @property
     def labeled(self) -> NDArray[np.bool_]:
+        """Whether each row has a label."""
         return np.asarray(self.codes != UNLABELED)
 
 
 def encode_labels(y: Any) -> Encoded:
-    """Class indices for labels that are ints, strings or whole floats; -1, None and NaN are unlabelled."""
+    """Encode labels as class indices. y: ints, strings or whole floats; -1, None and NaN are unlabelled."""
     y = label_column(y)
     blank = is_blank(y)
     known = y[~blank]
     if y.dtype == object and len(known):
-        known = _one_kind(known)
+        known = _plain_array(known)
     if len(known):
         check_classification_targets(known)
     classes, codes = np.unique(known, return_inverse=True)
@@ -47,15 +48,16 @@ def encode_labels(y: Any) -> Encoded:
 
 
 def label_column(y: Any) -> np.ndarray:
-    """Labels as an array of one dimension."""
+    """Labels as a one-dimensional array."""
     if isinstance(y, (list, tuple)) and len({isinstance(value, str) for value in y}) == 2:
-        y = np.array(y, dtype=object)  # else numpy writes NaN and -1 as strings beside strings
+        y = np.array(y, dtype=object)  # otherwise numpy turns NaN and -1 into strings
     if hasattr(getattr(y, "dtype", None), "na_value"):
-        y = y.astype(object)  # else pandas makes floats of whole numbers and booleans where some are missing
+        y = y.astype(object)  # otherwise pandas turns integers and booleans with missing values into floats
     return np.asarray(column_or_1d(y, warn=True))
 
 
 def is_blank(y: np.ndarray) -> NDArray[np.bool_]:
+    """Whether each label is missing."""
     if y.dtype.kind == "f":
         assert_all_finite(y[~np.isnan(y)], input_name="y")
         return np.asarray(np.isnan(y) | (y == UNLABELED))
@@ -72,8 +74,8 @@ def _blank_value(value: Any) -> bool:
     return not isinstance(value, str) and bool(value != value or value == UNLABELED)
 
 
-def _one_kind(known: np.ndarray) -> np.ndarray:
-    """An object array as the numbers or strings it holds; a mixture has no order and is refused."""
+def _plain_array(known: np.ndarray) -> np.ndarray:
+    """An object array as an array of numbers or of strings. A mixture has no order and is an error."""
     if all(isinstance(value, str) for value in known):
         return known.astype(str)
     if any(isinstance(value, str) for value in known):
@@ -93,3 +95,38 @@ def _check_classes(classes: np.ndarray, blank: np.ndarray, y: np.ndarray) -> Non
             " if -1 is a class of yours, rename it (for example to 0)"
         )
     raise LabelError(f"every labelled row is of one class, {classes.tolist()[0]!r}; a classifier needs at least two")
+
+
+def sample_per_class(labels: np.ndarray, n: int, *, seed: int) -> np.ndarray:
+    """Row numbers of `n` random rows of each class, sorted.
+
+    labels: `(rows,)`, none missing. n: rows per class; LabelError if a class has fewer. seed: of the random choice.
+    """
+    generator = np.random.default_rng(seed)
+    chosen = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        if len(rows) < n:
+            raise LabelError(
+                f"class {label!r} has {len(rows)} rows, {n} were asked for; ask for fewer labels per class"
+            )
+        chosen.append(generator.permutation(rows)[:n])
+    return np.sort(np.concatenate(chosen))
+
+
+@dataclass(frozen=True)
+class LabelBudget:
+    """Number of gold labels that a run used. Weak labels do not count, and neither do test labels, scored once.
+
+    train: labels to train on. dev: labels for model selection.
+    """
+
+    train: int = 0
+    dev: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.train + self.dev
+
+    def __str__(self) -> str:
+        return f"{self.total:,} gold labels ({self.train:,} to train, {self.dev:,} dev to choose)"

@@ -1,4 +1,4 @@
-"""Parts of a graph too large to compute whole: the neighbours of some nodes, all of them or some drawn at random."""
+"""Neighbour sampling for graphs that are too large for full-graph training."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,10 @@ from drift.errors import ConfigError, DataError, ShapeError
 
 
 class Block(NamedTuple):
-    """Some rows of Â = D^-1/2 (A + I) D^-1/2, or estimates of them; row i is at starts[i] to starts[i + 1].
+    """Some rows of Â = D^-1/2 (A + I) D^-1/2, or estimates of them, in CSR form.
 
-    starts: `(N + 1,)`. sources: which node each entry is about. weights: its value.
+    starts: `(N + 1,)`; row i has the entries starts[i] to starts[i + 1]. sources: the node (column) of each entry.
+    weights: its value.
     """
 
     starts: Tensor
@@ -27,7 +28,7 @@ class Block(NamedTuple):
 
 
 def aggregate_neighbours(values: Tensor, block: Block) -> Tensor:
-    """These rows of Â times `values`: `(N, width)`. Of the values only the rows of its sources are read."""
+    """The rows of Â in `block` times `values`: `(N, width)`. Only the rows of `values` at its sources are read."""
     starts, sources, weights = block
     return embedding_bag(
         sources, values, starts, mode="sum", per_sample_weights=weights.to(values.dtype), include_last_offset=True
@@ -35,7 +36,7 @@ def aggregate_neighbours(values: Tensor, block: Block) -> Tensor:
 
 
 def checked_edges(edges: Tensor | np.ndarray, nodes: int) -> np.ndarray:
-    """Edges as an array, if they are numbers of nodes `(2, m)`."""
+    """Edges as an array; an error unless they are node numbers below `nodes`, `(2, m)`."""
     edges = np.asarray(edges)
     if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
         raise ShapeError(f"edges are {edges.dtype} {edges.shape}; give node numbers (2, m), from and to")
@@ -45,98 +46,103 @@ def checked_edges(edges: Tensor | np.ndarray, nodes: int) -> np.ndarray:
 
 
 class Neighbours:
-    """A graph by rows, to take some of: every edge in both directions, once, and no loops.
+    """A graph whose rows can be sampled. Every edge is stored once in each direction; self-loops are dropped.
 
-    edges: node numbers `(2, m)`, from and to, one direction or both. nodes: how many there are.
+    edges: node numbers `(2, m)`, from and to, one direction or both. nodes: number of nodes.
     """
 
     def __init__(self, edges: Tensor | np.ndarray, nodes: int) -> None:
         edges = checked_edges(edges, nodes)
         start, end = edges[:, edges[0] != edges[1]]
-        # Truth values, so that an edge given twice is still one.
+        # Boolean, so that an edge given twice counts once.
         one_way = csr_matrix((np.ones(len(start), dtype=bool), (start, end)), shape=(nodes, nodes))
         graph = one_way + one_way.T
         self.starts, self.targets = graph.indptr.astype(np.int64), graph.indices
-        self.scale = (np.diff(self.starts) + 1.0).astype(np.float32) ** -0.5  # D^-1/2, a node itself counted
+        self.scale = (np.diff(self.starts) + 1.0).astype(np.float32) ** -0.5  # D^-1/2 of A + I
 
     def __len__(self) -> int:
         return len(self.scale)
 
     def rows(self, nodes: Tensor) -> Block:
-        """The rows of Â of these nodes."""
-        places = nodes.numpy()
-        return self._block(places, ranges(self.starts[places], self._degrees(places)), self._degrees(places))
+        """The exact rows of Â for these nodes."""
+        rows = nodes.numpy()
+        return self._block(rows, ranges(self.starts[rows], self._degrees(rows)), self._degrees(rows))
 
     def draw(self, nodes: Tensor, fanout: int, generator: torch.Generator) -> Block:
-        """Random rows whose means are those of Â: each node itself, and at most `fanout` of its neighbours.
+        """Unbiased estimates of the rows of Â: each node itself, and at most `fanout` random neighbours.
 
-        Neighbours are drawn without replacement; fewer than there are weigh more, in proportion.
+        Neighbours are drawn without replacement, with `generator`. If only some are drawn, their weights are scaled up
+        in proportion.
         """
         if fanout < 1:
             raise ConfigError(f"fanout={fanout}: draw at least 1 neighbour")
-        places = nodes.numpy()
-        first, degrees = self.starts[places], self._degrees(places)
+        rows = nodes.numpy()
+        first, degrees = self.starts[rows], self._degrees(rows)
         drawn = np.minimum(degrees, fanout)
         entries, crowded = ranges(first, drawn), degrees > fanout
         if crowded.any():
             chosen = distinct(degrees[crowded], fanout, generator)
             entries[np.repeat(crowded, drawn)] = (first[crowded, None] + chosen).ravel()
-        return self._block(places, entries, drawn)
+        return self._block(rows, entries, drawn)
 
     def sample(self, nodes: Tensor, fanouts: Sequence[int | None], generator: torch.Generator) -> list[Block]:
-        """A block a layer, that of the first layer first, for what a network says of these nodes.
+        """One block per layer, the first layer first, to compute a network's outputs for these nodes.
 
-        fanouts: how many neighbours to draw in each layer; None: all. Sources of the first block are node numbers,
-        those of another are places among the rows of the block before.
+        fanouts: number of neighbours to draw in each layer; None: all. The sources of the first block are node numbers;
+        those of a later block are row numbers of the block before it.
         """
         blocks: list[Block] = []
         for fanout in reversed(fanouts):
             if blocks:
-                nodes, places = torch.unique(blocks[0].sources, return_inverse=True)
-                blocks[0] = blocks[0]._replace(sources=places)
+                nodes, rows = torch.unique(blocks[0].sources, return_inverse=True)
+                blocks[0] = blocks[0]._replace(sources=rows)
             blocks.insert(0, self.rows(nodes) if fanout is None else self.draw(nodes, fanout, generator))
         return blocks
 
     def pieces(self, size: int) -> Iterator[Block]:
-        """All rows of Â in order, `size` at a time."""
+        """All rows of Â in order, `size` rows per block."""
         return map(self.rows, torch.split(torch.arange(len(self)), size))
 
-    def _degrees(self, places: np.ndarray) -> np.ndarray:
-        degrees: np.ndarray = self.starts[places + 1] - self.starts[places]
+    def _degrees(self, rows: np.ndarray) -> np.ndarray:
+        degrees: np.ndarray = self.starts[rows + 1] - self.starts[rows]
         return degrees
 
-    def _block(self, places: np.ndarray, entries: np.ndarray, drawn: np.ndarray) -> Block:
-        """places: the nodes. entries: those of `targets` to take, row after row; drawn: how many in each."""
-        own = np.cumsum(drawn) - drawn  # a node itself comes before its neighbours
-        sources = np.insert(self.targets[entries], own, places)
-        factors = np.repeat(self._degrees(places) / np.maximum(drawn, 1), drawn)
-        weights = np.insert(factors, own, 1.0) * self.scale[sources] * np.repeat(self.scale[places], drawn + 1)
+    def _block(self, rows: np.ndarray, entries: np.ndarray, drawn: np.ndarray) -> Block:
+        """rows: the nodes. entries: indices into `targets`, row after row. drawn: number of entries per row."""
+        selves = np.cumsum(drawn) - drawn  # a node itself comes before its neighbours
+        sources = np.insert(self.targets[entries], selves, rows)
+        factors = np.repeat(self._degrees(rows) / np.maximum(drawn, 1), drawn)
+        weights = np.insert(factors, selves, 1.0) * self.scale[sources] * np.repeat(self.scale[rows], drawn + 1)
         starts = np.concatenate([[0], np.cumsum(drawn + 1)])
         return Block(*map(torch.from_numpy, (starts, sources.astype(np.int64), weights.astype(np.float32))))
 
 
 def distinct(sizes: np.ndarray, count: int, generator: torch.Generator) -> np.ndarray:
-    """`count` different numbers below each size, every set of them equally likely: `(len(sizes), count)`.
+    """`count` distinct random numbers below each size, every set equally likely: `(len(sizes), count)`.
 
-    Floyd's algorithm for all at once: its work does not grow with the sizes, so a hub costs what any node does.
+    This is Floyd's algorithm for all sizes at once. Its cost does not grow with the sizes, so a hub costs no more than
+    any other node.
     """
     uniform = torch.rand(count, len(sizes), dtype=torch.float64, generator=generator).numpy()
     chosen = np.empty((count, len(sizes)), dtype=np.int64)
-    for place in range(count):
-        last = sizes - count + place
-        number = (uniform[place] * (last + 1)).astype(np.int64)
-        chosen[place] = np.where((chosen[:place] == number).any(0), last, number)
+    for step in range(count):
+        last = sizes - count + step
+        number = (uniform[step] * (last + 1)).astype(np.int64)
+        chosen[step] = np.where((chosen[:step] == number).any(0), last, number)
     return chosen.T
 
 
 @dataclass(frozen=True)
 class SampledNodes:
-    """Nodes of a large graph as examples for a `SampledGCN`: each batch comes with neighbours of its own.
+    """Nodes of a large graph as examples for a `SampledGCN`: each batch comes with its sampled neighbours.
 
-    What is drawn is a function of the seed and the rows, in their order: there is no state to save.
+    The sample is a function of the seed and the rows, in their order: there is no state to save.
 
-    features: X `(nodes, d)`, dense, in memory or mapped from a file; a batch reads the rows it needs.
-    fanouts: how many neighbours to draw in either layer, those of the first layer first; None: all, to evaluate with.
+    features: X `(nodes, d)`, dense, in memory or memory-mapped; a batch reads only the rows it needs.
+    neighbours: the graph.
+    fanouts: number of neighbours to draw in the first and the second layer; None: all, for evaluation.
+    seed: of the sample.
+    lengths, counts, at_once: see `Examples`.
     """
 
     features: Tensor
@@ -157,7 +163,7 @@ class SampledNodes:
         return len(self.features)
 
     def inputs(self, rows: Tensor) -> tuple[Tensor, Block]:
-        """Â X of these nodes and their neighbours, and the block that mixes what becomes of it."""
+        """Â X for these nodes and their neighbours, and the block that aggregates the second layer."""
         if rows.dim() != 1:
             raise ShapeError(f"rows are {tuple(rows.shape)}; give (N,): trials that draw neighbours are not stacked")
         entropy = (self.seed, zlib.crc32(rows.numpy().tobytes()))

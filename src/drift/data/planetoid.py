@@ -1,4 +1,4 @@
-"""Cora, CiteSeer and PubMed, from the files `ind.NAME.*` of Planetoid in the folders that PyG keeps them in."""
+"""Cora, CiteSeer and PubMed from Planetoid's files `ind.NAME.*`, in the folder layout of PyG."""
 
 import os
 from pathlib import Path
@@ -17,10 +17,11 @@ DEV = 500  # the nodes after the training nodes
 
 
 def read_planetoid(name: str, root: str | os.PathLike[str] | None = None) -> RawGraph:
-    """One of the three graphs with its public split: 20 labels a class, 500 dev nodes, 1,000 test nodes.
+    """Read one of the three graphs with its public split: 20 labels per class, 500 dev nodes, 1,000 test nodes.
 
-    name: in any case. root: holds `Cora/raw/ind.cora.x` and so on; `$DRIFT_DATA/planetoid` by default.
-    15 nodes of CiteSeer have neither features nor a class: their features are zero and their labels unknown.
+    name: case-insensitive. root: the folder that holds `Cora/raw/ind.cora.x` and so on; default:
+    `$DRIFT_DATA/planetoid`. 15 nodes of CiteSeer have neither features nor a class: their features are zero and their
+    labels unknown.
     """
     title = FOLDERS[name.lower()]
     folder = _root(title, root) / title / "raw"
@@ -48,11 +49,11 @@ def _test_rows(path: Path) -> np.ndarray:
     except OSError as error:
         raise FileError(f"{path} cannot be read ({error.strerror}); check the name") from error
     except ValueError as error:
-        raise FileError(f"{path} does not hold one node number a line ({error}); copy it again") from error
+        raise FileError(f"{path} does not hold one node number per line ({error}); copy it again") from error
 
 
 def _assembled(title: str, parts: dict[str, Any], test: np.ndarray) -> RawGraph:
-    """The nodes of allx first, then the test nodes, each at the place that `test` gives it."""
+    """The nodes of allx come first, then the test nodes, each at the row number that `test` gives it."""
     known = parts["ally"].shape[0]
     count = test.max() + 1
     rows = np.concatenate([np.arange(known), test])  # node number of each row of allx, then of tx
@@ -66,15 +67,15 @@ def _assembled(title: str, parts: dict[str, Any], test: np.ndarray) -> RawGraph:
     classes = np.concatenate([parts["ally"], parts["ty"]])  # (rows, C), one-hot
     labels = np.full(count, UNLABELED)
     labels[rows] = np.where(classes.any(1), classes.argmax(1), UNLABELED)
-    listed = [(node, other) for node, others in parts["graph"].items() for other in others]
+    edges = [(node, other) for node, others in parts["graph"].items() for other in others]
     return RawGraph(
         title,
         features,
-        np.array(listed).T,
+        np.array(edges).T,
         labels,
         splits={"train": np.arange(train), "dev": np.arange(train, train + DEV), "test": np.sort(test)},
     )
 
 
-def _features(found: csr_matrix, title: str) -> csr_matrix:
-    return checked_csr(found.data, found.indices, found.indptr, found.shape, title)
+def _features(matrix: csr_matrix, title: str) -> csr_matrix:
+    return checked_csr(matrix.data, matrix.indices, matrix.indptr, matrix.shape, title)

@@ -1,11 +1,11 @@
-"""Texts made up of words that belong to a class: pseudo-documents (Meng et al., 2018), for a classifier to start from.
+"""Pseudo-documents (Meng et al., 2018): random texts of words typical of a class, to pretrain a classifier on.
 
-Words are unit vectors. Those that stand for a class fit a von Mises-Fisher distribution on the sphere; a document is a
-point drawn from it, and its words are drawn near the point, or from the whole corpus:
+Words are unit vectors. A von Mises-Fisher distribution is fitted to the words of a class. A document is a point d drawn
+from it, and the words of the document are drawn near d or from the whole corpus:
 
-    p(w | d) = α p_B(w) + (1 - α) exp(d · v_w) / Σ_{w' in V_d} exp(d · v_w')   the second term for w in V_d alone
+    p(w | d) = α p_B(w) + (1 - α) exp(d · v_w) / Σ_{w' in V_d} exp(d · v_w')   the second term only for w in V_d
 
-where V_d are the words nearest to d, and p_B is how frequent words are in the corpus.
+where V_d are the words nearest to d, and p_B is the word frequency in the corpus.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,30 +16,32 @@ import numpy as np
 from drift.data.word_counts import WordCounts
 from drift.errors import DataError
 
-AT_ONCE = 100  # documents whose nearness to every word is held in memory
+AT_ONCE = 100  # documents whose similarity to every word is in memory at a time
 
 
 def words_of_labels(
     corpus: WordCounts, rows: np.ndarray, labels: np.ndarray, classes: Sequence[str], most: int
 ) -> list[np.ndarray]:
-    """For each class the words whose mean TF-IDF in its rows exceeds that in any other class's most, the first first.
+    """Typical words of each class, the most typical first.
 
-    rows, labels: labelled texts and their class indices, `(n,)`. most: how many words a class.
+    A word is ranked by its mean TF-IDF in the class minus the largest mean in another class, which must be positive.
+    rows, labels: row numbers and class indices of the labelled texts, `(n,)`. classes: their names. most: maximum
+    number of words per class.
     """
     from sklearn.feature_extraction.text import TfidfTransformer
 
     weights = TfidfTransformer(sublinear_tf=True).fit(corpus.counts).transform(corpus.counts[rows])
-    means = np.stack([_mean(weights[np.flatnonzero(labels == place)]) for place in range(len(classes))])
-    found, telling = [], corpus.telling()
-    for place, name in enumerate(classes):
-        lead = means[place] - np.delete(means, place, axis=0).max(0)
+    means = np.stack([_mean(weights[np.flatnonzero(labels == index)]) for index in range(len(classes))])
+    words_of_classes, telling = [], corpus.telling()
+    for index, name in enumerate(classes):
+        lead = means[index] - np.delete(means, index, axis=0).max(0)
         lead[~telling] = 0
         words = np.argsort(-lead, kind="stable")[:most]
         words = words[lead[words] > 0]
         if len(words) < 2:
             raise DataError(f"the labelled texts of class {name!r} have no words of their own; give method.seed_words")
-        found.append(words)
-    return found
+        words_of_classes.append(words)
+    return words_of_classes
 
 
 def _mean(weights: Any) -> np.ndarray:
@@ -48,18 +50,19 @@ def _mean(weights: Any) -> np.ndarray:
 
 
 def nearest_words(vectors: np.ndarray, seeds: Sequence[np.ndarray], allowed: np.ndarray, most: int) -> list[np.ndarray]:
-    """Seed words of each class, and the words nearest to their mean, as many as no two classes share; at most `most`.
+    """The seed words of each class and the words nearest to their mean: as many as possible without overlap.
 
-    vectors: `(V, D)`, of length 1. seeds: no word is of two classes. allowed: `(V,)`, which words may be added.
+    vectors: unit vectors of the vocabulary, `(V, D)`. seeds: words of each class; no word is in two classes. allowed:
+    which words may be added, `(V,)`. most: maximum number of words per class.
     """
     ranked = []
     for words in seeds:
         near = vectors @ vectors[words].mean(0)
         near[~allowed] = -np.inf
-        near[words] = np.inf  # they come first
+        near[words] = np.inf  # seed words come first
         ranked.append(np.argsort(-near, kind="stable")[: max(most, len(words))])
     for count in range(most, 0, -1):
-        chosen = [words[: max(count, len(own))] for words, own in zip(ranked, seeds, strict=True)]
+        chosen = [words[: max(count, len(seed))] for words, seed in zip(ranked, seeds, strict=True)]
         if len(np.unique(np.concatenate(chosen))) == sum(map(len, chosen)):
             break
     return chosen
@@ -68,12 +71,11 @@ def nearest_words(vectors: np.ndarray, seeds: Sequence[np.ndarray], allowed: np.
 def fitted(points: np.ndarray) -> tuple[np.ndarray, float]:
     """μ and κ of the von Mises-Fisher distribution of unit vectors `(n, D)`: κ = r (D - r²) / (1 - r²), r = |mean|.
 
-    This is the estimate of Banerjee et al. (2005); scipy's own finds no κ in many dimensions, where Bessel functions
-    underflow.
+    This is the estimate of Banerjee et al. (2005). scipy's fails in many dimensions, where Bessel functions underflow.
     """
     mean = points.astype(np.float64).mean(0)
     length = float(np.linalg.norm(mean))
-    r = min(length, 1 - 1e-6)  # of a single word κ is infinite
+    r = min(length, 1 - 1e-6)  # for a single word κ would be infinite
     return mean / length, r * (points.shape[1] - r**2) / (1 - r**2)
 
 
@@ -87,7 +89,12 @@ def pseudo_documents(
     background: float,
     seed: np.random.SeedSequence,
 ) -> Iterator[str]:
-    """Documents of one class. class_words: what stands for it. nearest: size of V_d. background: α."""
+    """Pseudo-documents of one class.
+
+    corpus: word frequencies and text lengths to draw from. vectors: unit vectors of its vocabulary, `(V, D)`.
+    class_words: words of the class, as rows of `vectors`. documents: how many to make. nearest: size of V_d.
+    background: α. seed: of the random draws.
+    """
     from scipy.stats import vonmises_fisher  # imported late: it takes half a second
 
     random = np.random.default_rng(seed)

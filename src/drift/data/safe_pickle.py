@@ -1,4 +1,4 @@
-"""Pickles as data: arrays, sparse matrices, lists and dicts are read, and anything that could run code is refused."""
+"""Safe reading of pickles: arrays, sparse matrices, lists and dicts only; anything that could run code is refused."""
 
 import pickle
 from collections import defaultdict
@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 from drift.data.table_formats import first_line
 from drift.errors import FileError
 
-_REBUILD_ARRAY = np.empty(0).__reduce__()[0]  # numpy keeps moving it; arrays know where it is
+_REBUILD_ARRAY = np.empty(0).__reduce__()[0]  # its location differs between versions of numpy; arrays know it
 
-# Under the names that old and new versions wrote; nothing is imported because a pickle names it.
+# Under the names of old and new versions. A pickle cannot cause any other import.
 ALLOWED: dict[str, Any] = {
     "builtins.list": list,
     "builtins.dict": dict,
@@ -30,9 +30,9 @@ ALLOWED: dict[str, Any] = {
 
 
 def read_pickle(path: Path) -> Any:
-    """What a pickle holds, if it is data; strings of Python 2 are read as latin-1.
+    """The content of a pickle that holds only data. Strings of Python 2 are read as latin-1.
 
-    A sparse matrix comes as it is written: check its indices before computing with it.
+    The indices of a sparse matrix are not validated: do that before computing with it.
     """
     try:
         with path.open("rb") as file:
@@ -47,7 +47,7 @@ def read_pickle(path: Path) -> Any:
 
 class _DataUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        found = ALLOWED.get(f"{module}.{name}")
-        if found is None:
+        allowed = ALLOWED.get(f"{module}.{name}")
+        if allowed is None:
             raise FileError(f"the pickle asks for {module}.{name}, which is not data; do not trust this file")
-        return found
+        return allowed

@@ -1,4 +1,4 @@
-"""Tagged sentences, from whatever a user has, for models that answer for every token."""
+"""Tagged sentences for token classification, read from CoNLL files and tables."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,12 @@ __all__ = ["Sentences", "read_sentences", "word_offsets"]
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences as tokens, with gold and weak tags where there are some.
+    """Sentences as tokens, with optional gold and weak tags.
 
-    name: of the source, for messages. labels, weak: of each sentence, None where no token of it has a tag; a None
-    inside: this token has none. scheme: of the tags, IOB2, or IO where they are plain names. texts, offsets: the raw
-    texts and where their tokens begin and end, where the source had texts. notes: what to tell of the source.
+    name: of the source, for messages. tokens: the words of each sentence. labels, weak: gold and weak tags of each
+    sentence; None if none of its tokens has a tag. A tag of None means that this token has none. texts, offsets: the
+    raw texts and the character range of each token, if the source has texts. scheme: of the tags, IOB2, or IO if they
+    are plain names. notes: messages for the user.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Sentences:
         return len(self.tokens)
 
     def select(self, rows: Iterable[int]) -> "Sentences":
-        """These sentences, in this order."""
+        """The sentences with these numbers, in this order."""
         rows = list(rows)
         return replace(
             self,
@@ -65,28 +66,31 @@ def read_sentences(
     encoding: str = "utf-8",
     scheme: str | None = None,
 ) -> Sentences:
-    """Read tagged sentences; their tags come as IOB2, plain names as they are.
+    """Read tagged sentences. Tags are converted to IOB2; plain names stay.
 
     source: one of
-    - a file of CoNLL columns (.conll, .bio, .iob or .txt, also with .gz): a token a line, columns between tabs or
-      spaces, `_` where there is no tag, a blank line after each sentence; -DOCSTART- lines are passed over;
-    - a table (see `drift.data.tables`) with a list of tokens a row, and lists of tags beside them;
-    - a table with a text a row, and lists of {"start": 0, "end": 5, "label": "LOC"} or [0, 5, "LOC"] in characters,
-      which begin and end where the tokens of `word_offsets` do. What no weak span covers has no weak tag: it is not O.
-    tokens, label, weak: columns by name, or by number from 1 in CoNLL columns, where by default the first has tokens
-    and the last labels. In tables they may be called tokens, words or text; labels, ner_tags, tags, spans or entities;
-    weak or weak_spans. label: "" says that there is none.
-    scheme: of gold and weak tags alike, one of `drift.data.tags.SCHEMES`; guessed from the tags if not given.
-    A sentence without tokens is left out, and `notes` says how many were.
+    - a file of CoNLL columns (.conll, .bio, .iob or .txt, also with .gz): one token per line, columns separated by tabs
+      or spaces, `_` for no tag, a blank line after each sentence; -DOCSTART- lines are skipped;
+    - a table (see `drift.data.tables`) with a list of tokens per row, and lists of tags in other columns;
+    - a table with one text per row, and lists of character spans, {"start": 0, "end": 5, "label": "LOC"} or
+      [0, 5, "LOC"], which begin and end at the token boundaries of `word_offsets`. A token outside all weak spans has
+      no weak tag: it is not O.
+    tokens, label, weak: columns by name, or by number from 1 in CoNLL files. Defaults in CoNLL files: tokens in the
+        first column, labels in the last. Defaults in tables: tokens, words or text; labels, ner_tags, tags, spans or
+        entities; weak or weak_spans. label="" means that there are no labels.
+    encoding: of text files.
+    scheme: of gold and weak tags, one of `drift.data.tags.SCHEMES`; guessed from the tags by default.
+
+    Sentences without tokens are left out; `notes` says how many.
     """
     wanted, name = Wanted(tokens, label, weak), source_name(source)
-    found = list(conll_rows(source, wanted, encoding) if is_conll(source) else table_rows(source, wanted, encoding))
-    rows = [row for row in found if row.tokens]
+    all_rows = list(conll_rows(source, wanted, encoding) if is_conll(source) else table_rows(source, wanted, encoding))
+    rows = [row for row in all_rows if row.tokens]
     if not rows:
         raise DataError(f"{name} has no tokens in it; give a file with at least one sentence")
     notes = []
-    if left_out := len(found) - len(rows):
-        notes.append(f"{name}: {left_out} of {len(found)} sentences have no tokens and are left out")
+    if left_out := len(all_rows) - len(rows):
+        notes.append(f"{name}: {left_out} of {len(all_rows)} sentences have no tokens and are left out")
     raw = rows[0].offsets is not None
     scheme = "IOB2" if raw else scheme or guess_scheme(chain.from_iterable(map(_tagged, rows)))
     if misplaced := _misplaced(rows, scheme):
@@ -104,22 +108,24 @@ def read_sentences(
 
 
 def _tagged(row: SentenceRow) -> list[Tags]:
+    """The gold and the weak tags of a sentence, if it has them."""
     return [tags for tags in (row.labels, row.weak) if tags is not None]
 
 
 def _misplaced(rows: list[SentenceRow], scheme: str) -> list[str]:
-    """The tags that stand where the scheme does not allow them; tags that it does not know are refused."""
-    found = []
+    """Messages about tags at positions that the scheme does not allow; LabelError for a tag that it does not know."""
+    messages = []
     for row in rows:
         for tags in _tagged(row):
             for token, fault in faults(tags, scheme).items():
-                found.append(f"{row.place(token)}: {fault}")
+                messages.append(f"{row.place(token)}: {fault}")
                 if tag_fault(tags[token], scheme):
-                    raise LabelError(found[-1])
-    return found
+                    raise LabelError(messages[-1])
+    return messages
 
 
 def _stored(tags: Tags | None, scheme: str) -> Tags | None:
+    """The tags of a sentence in IOB2, or plain names for IO; None if no token has a tag."""
     if tags is None or all(tag is None for tag in tags):
         return None
     if scheme == "IO":

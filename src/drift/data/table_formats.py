@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV and JSON lines, each also gzipped, and Parquet, read batch by batch."""
+"""Readers of table files, batch by batch: CSV, TSV and JSON lines (also gzipped), and Parquet."""
 
 import codecs
 import csv
@@ -14,68 +14,68 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from drift.data.packages import INSTALL, needed_for
-from drift.errors import ConfigError, DataError, DriftError, FileError
+from drift.errors import INSTALL, ConfigError, DataError, DriftError, FileError, needed_for
 
-Columns = dict[str, list[Any]]  # of equal lengths
+Columns = dict[str, list[Any]]  # by name, all of the same length
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".json-lines": "json"}
-# In characters: csv's own 131072 refuses long documents, and without one an unclosed quote would fill the memory.
+# In characters. csv's default of 131072 refuses long documents; without a limit, an unclosed quote fills the memory.
 FIELD_LIMIT = 2**26
-KEYS_FROM = 1000  # objects of a file of JSON lines that say which columns there are
-HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON escapes each half of a pair, or one half alone
+KEYS_FROM = 1000  # the columns of a JSON lines file are the keys of this many first rows
+HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")  # JSON's escape of one half of a surrogate pair
 
 
 def format_of(path: Path) -> str:
-    """`csv`, `tsv`, `json` or `parquet`, by the name of the file."""
+    """The format of a file by its name: `csv`, `tsv`, `json` or `parquet`."""
     name = path.name.lower()
     if path.is_dir():
         raise FileError(f"{path} is a folder; give a file")
     if name.endswith(".parquet"):
         return "parquet"
-    found = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
-    if found is None:
+    form = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if form is None:
         raise FileError(
             f"{path}: the name does not end in a format known here;"
             " use .csv, .tsv or .jsonl (each also with .gz) or .parquet"
         )
-    return found
+    return form
 
 
 def is_gzipped(path: Path) -> bool:
+    """Whether a file is gzipped, by its name."""
     return path.name.lower().endswith(".gz")
 
 
 def checked_names(names: list[str], where: str) -> list[str]:
-    """The names of columns: at least one, none of them empty and no two the same."""
+    """Column names, validated: at least one, none empty, no duplicates. where: their file and line, for messages."""
     if not names:
         raise DataError(f"{where}: there are no columns; name them here")
     for position, name in enumerate(names, 1):
         if not name.strip():
             raise DataError(f"{where}: column {position} of {len(names)} has no name; give it one")
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{where}: two columns are called {twice!r}; rename one")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{where}: two columns are called {duplicate!r}; rename one")
     return names
 
 
 def read_file(path: Path, size: int, encoding: str) -> Iterator[Columns]:
-    """The table in a file, `size` rows at a time."""
+    """The table in a file, `size` rows at a time. encoding: of text files."""
     form = format_of(path)
-    with _told(path, encoding):
+    with _readable_errors(path, encoding):
         yield from _parquet_batches(path, size) if form == "parquet" else _text_batches(path, form, size, encoding)
 
 
 def read_lines(path: Path, encoding: str) -> Iterator[str]:
-    """The lines of a text file, with their ends."""
-    with _told(path, encoding), _opened(path, encoding) as lines:
+    """The lines of a text file, with their line ends."""
+    with _readable_errors(path, encoding), _opened(path, encoding) as lines:
         yield from _without_nul(lines, str(path))
 
 
 @contextmanager
-def _told(path: Path, encoding: str) -> Iterator[None]:
-    """Say in one line what goes wrong while a file is read."""
+def _readable_errors(path: Path, encoding: str) -> Iterator[None]:
+    """Turn errors while a file is read into one-line messages."""
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
     try:
@@ -100,7 +100,9 @@ def _binary(path: Path) -> BinaryIO:
 def _opened(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
     with _binary(path) as binary:
         try:
-            lines = io.TextIOWrapper(binary, _with_mark(encoding), newline="")  # quoted line ends stay as they are
+            lines = io.TextIOWrapper(
+                binary, _with_mark(encoding), newline=""
+            )  # newline: line ends inside quotes are kept
         except LookupError as error:
             raise ConfigError(f"--encoding {encoding}: no such encoding; utf-8, cp1252 and utf-16 are usual") from error
         yield lines
@@ -117,12 +119,12 @@ def _text_batches(path: Path, form: str, size: int, encoding: str) -> Iterator[C
 
 
 def _with_mark(encoding: str) -> str:
-    """The encoding, taking off the byte order mark that some programs put before utf-8."""
+    """The encoding to open a file with: for utf-8, one that removes the byte order mark some programs write."""
     return "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
 
 
 def _undecodable(path: Path, encoding: str) -> DataError:
-    """What to say of the first byte that does not decode; found by reading again, for readers decode far ahead."""
+    """The error for the first byte that does not decode. The file is read again, because readers decode ahead."""
     decoder = codecs.getincrementaldecoder(_with_mark(encoding))()
     line = 1
     try:
@@ -142,8 +144,8 @@ def _undecodable(path: Path, encoding: str) -> DataError:
 
 
 def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[list[str]]:
-    """The header, then the rows; values stay strings, and blank lines are passed over."""
-    csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))  # a setting of the process: csv has no other
+    """The header, then the rows. Values stay strings; blank lines are skipped."""
+    csv.field_size_limit(max(FIELD_LIMIT, csv.field_size_limit()))  # global: csv has no limit per reader
     whole = _without_nul(lines, path)
     head: list[str] = []
     for first in whole:
@@ -153,7 +155,7 @@ def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[li
             break
     rows = csv.reader(chain(head, whole), delimiter=delimiter, strict=True)
     header: list[str] = []
-    line = 1  # where the row begins, which may end lines further down
+    line = 1  # first line of the row, which may span several lines
     try:
         for row in rows:
             if row and not header:
@@ -174,13 +176,14 @@ def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[li
 
 
 def _delimiter(header: str, usual: str) -> str:
-    """What separates the columns: a comma, unless the header has other marks in place of it outside of quotes."""
-    bare = re.sub('"[^"]*"', "", header)
-    other = re.search("[;\t]", bare)
-    return usual if usual != "," or usual in bare or other is None else other[0]
+    """The delimiter: `usual`, unless that is a comma and the header has semicolons or tabs instead, outside quotes."""
+    unquoted = re.sub('"[^"]*"', "", header)
+    other = re.search("[;\t]", unquoted)
+    return usual if usual != "," or usual in unquoted or other is None else other[0]
 
 
 def _without_nul(lines: io.TextIOWrapper, path: str) -> Iterator[str]:
+    """The lines; DataError at the first NUL byte."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise DataError(
@@ -190,7 +193,7 @@ def _without_nul(lines: io.TextIOWrapper, path: str) -> Iterator[str]:
 
 
 def _json_rows(lines: io.TextIOWrapper, path: str) -> Iterator[list[Any]]:
-    """The keys of the first objects, then the rows: a missing key is None, a later one a fault, blank lines no rows."""
+    """The column names, then the rows. A missing key is None, a new key is an error; blank lines are skipped."""
     objects = (
         (f"{path}:{number}", _json_object(line.strip(), f"{path}:{number}"))
         for number, line in enumerate(lines, 1)
@@ -214,7 +217,7 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
         if HALF_CHARACTER.search(line):
-            json.dumps(row, ensure_ascii=False).encode()  # fails on a half alone, as any use of the text would
+            json.dumps(row, ensure_ascii=False).encode()  # fails on an unpaired half, as any use of the text would
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
         raise DataError(f"{where}: {half} is half a character, from a text cut in the middle; take it out") from error
@@ -229,7 +232,7 @@ def _json_object(line: str, where: str) -> dict[str, Any]:
 def _parquet_batches(path: Path, size: int) -> Iterator[Columns]:
     arrow, parquet = pyarrow_modules()
     try:
-        # By default a group of rows, often the whole file, is read into memory at once.
+        # By default a row group, often the whole file, is read into memory at once.
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
             checked_names(file.schema_arrow.names, str(path))
             for batch in file.iter_batches(batch_size=size):
@@ -239,10 +242,12 @@ def _parquet_batches(path: Path, size: int) -> Iterator[Columns]:
 
 
 def pyarrow_modules() -> tuple[Any, Any]:
+    """pyarrow and pyarrow.parquet, imported late."""
     with needed_for("Parquet", f"{INSTALL}, or use .csv or .jsonl"):
         import pyarrow.parquet
     return pyarrow, pyarrow.parquet
 
 
 def first_line(error: Exception) -> str:
+    """The first line of an error's message."""
     return str(error).split("\n")[0]

@@ -1,4 +1,4 @@
-"""Write tables batch by batch, whole or not at all."""
+"""Write tables batch by batch, atomically."""
 
 import csv
 import gzip
@@ -15,9 +15,9 @@ from drift.data.table_formats import DELIMITERS, Columns, first_line, format_of,
 from drift.errors import DataError, DriftError, FileError, StateError
 
 
-def with_columns(given: Mapping[str, list[Any]], added: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """A table with more columns, none of them in place of one that was given."""
-    columns = dict(given)
+def with_columns(existing: Mapping[str, list[Any]], added: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Add columns to a table. A new column with the name of an existing one is renamed, with the suffix _by_drift."""
+    columns = dict(existing)
     for name, values in added.items():
         while name in columns:
             name += "_by_drift"
@@ -26,14 +26,15 @@ def with_columns(given: Mapping[str, list[Any]], added: Mapping[str, list[Any]])
 
 
 class TableWriter:
-    """Write a table batch by batch; the file is there when the block ends without a fault, and only then.
+    """Write a table batch by batch. The file appears only if the block ends without an error.
 
         with TableWriter("out.csv") as table:
             table.write({"text": ["a", "b"], "label": ["x", None]})
 
-    The format goes by the name, as in reading. The first batch says what the columns are, and in Parquet of which
-    type each is (strings, if it holds None alone). None is empty in CSV and null elsewhere; so is NaN in JSON, which
-    has no such number.
+    path: the file to write; its name determines the format, as in reading.
+
+    The first batch determines the columns and, in Parquet, their types (a column of None is a column of strings). None
+    is empty in CSV and null elsewhere. NaN is null in JSON, which has no such number.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -46,37 +47,37 @@ class TableWriter:
             raise FileError(f"{self.path} is a folder; give the name of a file")
 
     def __enter__(self) -> "TableWriter":
-        with self._faults():
+        with self._readable_errors():
             aside = self._open.enter_context(atomic_file(self.path))
             self._file: BinaryIO = self._open.enter_context(aside.open("xb"))
         if is_gzipped(self.path):
-            # Neither a name nor a time inside: the same rows make the same bytes.
+            # Without file name and time: the same rows give the same bytes.
             packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=self._file, mtime=0)
             self._file = cast(BinaryIO, self._open.enter_context(packed))
         return self
 
     def write(self, columns: Columns) -> None:
-        """Add rows, given as columns of equal lengths."""
-        begins = not self._names
-        if not begins and list(columns) != self._names:
+        """Add rows. columns: the values of each column, all of the same length; every batch has the same columns."""
+        is_first = not self._names
+        if not is_first and list(columns) != self._names:
             raise DataError(f"{self.path}: columns {list(columns)} after {self._names}; every batch must have the same")
         self._names = list(columns)
         rows = zip(*columns.values(), strict=True)
-        with self._faults():
+        with self._readable_errors():
             if self._form == "parquet":
                 self._write_parquet(columns)
             elif self._form == "json":
                 self._file.write(_json_text(self._names, rows).encode())
             else:
-                header = [self._names] if begins else []
+                header = [self._names] if is_first else []
                 self._file.write(_csv_text(chain(header, rows), DELIMITERS[self._form]).encode())
 
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: Any) -> None:
-        if kind is None and not self._names:
+    def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error_type is None and not self._names:
             with self._open:
                 raise StateError(f"nothing was written to {self.path}; write at least the columns, if without rows")
-        with self._faults():
-            self._open.__exit__(kind, fault, trace)
+        with self._readable_errors():
+            self._open.__exit__(error_type, error, trace)
 
     def _write_parquet(self, columns: Columns) -> None:
         arrow, parquet = pyarrow_modules()
@@ -86,7 +87,7 @@ class TableWriter:
             schema = arrow.schema(zip(self._names, types, strict=True))
             self._parquet = self._open.enter_context(parquet.ParquetWriter(self._file, schema))
         schema = self._parquet.schema
-        # Asked before the cast, which would drop a new key of a nested value in silence.
+        # Compared before the cast, which would silently drop a new key of a nested value.
         if arrow.unify_schemas([schema, table.schema], promote_options="permissive") != schema:
             field = next(field for field in table.schema if field.type != schema.field(field.name).type)
             expected = schema.field(field.name).type
@@ -94,8 +95,8 @@ class TableWriter:
         self._parquet.write_table(table.cast(schema))
 
     @contextmanager
-    def _faults(self) -> Iterator[None]:
-        """Say plainly what cannot be written."""
+    def _readable_errors(self) -> Iterator[None]:
+        """Turn errors of writing into one-line messages."""
         try:
             yield
         except DriftError:
@@ -109,7 +110,7 @@ class TableWriter:
 
 
 class _Lines(list[str]):
-    """What csv writes to: a list with one line an item."""
+    """A list that csv can write to: one line per item."""
 
     def write(self, line: str) -> None:
         self.append(line)
@@ -117,7 +118,7 @@ class _Lines(list[str]):
 
 def _csv_text(rows: Iterable[Iterable[Any]], delimiter: str) -> str:
     lines = _Lines()
-    # csv quotes fields that hold a character of its line terminator: with this one, \r too. Our lines end in \n.
+    # csv quotes fields that contain a character of the line terminator: with this one, also \r. Our lines end in \n.
     csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
     if "\0" in text:
@@ -135,7 +136,7 @@ def _null_for_nan(value: Any) -> Any:
 
 
 def _json_value(value: Any) -> Any:
-    """Numbers and arrays of numpy as Python's, dates and decimals as strings; bytes have no meaning in JSON."""
+    """Numpy values as Python values; dates and decimals as strings. JSON cannot hold bytes."""
     if isinstance(value, bytes):
         raise TypeError("JSON cannot hold bytes")
     return value.tolist() if hasattr(value, "tolist") else str(value)

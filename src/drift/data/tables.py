@@ -1,6 +1,6 @@
-"""Users' tables: every command reads them here, from a file, a DataFrame or a Dataset.
+"""Read users' tables from a file, a DataFrame or a Dataset.
 
-It goes batch by batch, so that a table of any size takes the memory of one batch. `table_writer` writes them so.
+Tables are read batch by batch, so that a table of any size takes the memory of one batch. `table_writer` writes them.
 """
 
 import os
@@ -18,12 +18,12 @@ from drift.data.table_formats import (
 )
 from drift.errors import ConfigError, DataError, LabelError
 
-NO_CLASS = -1  # how datasets writes a row without a label in a ClassLabel
+NO_CLASS = -1  # the value of an unlabelled row in a ClassLabel column of datasets
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table, in order: equally long columns, and the number of the first row, counted from 0."""
+    """Consecutive rows of a table. columns: of equal length. first: number of the first row, counted from 0."""
 
     columns: Columns
     first: int
@@ -33,14 +33,16 @@ class Chunk:
 
 
 def read_chunks(source: Any, *, size: int = 2048, encoding: str = "utf-8") -> Iterator[Chunk]:
-    """The rows of a table in order, at most `size` at a time, with every column.
+    """The rows of a table in order, in chunks, with all columns. A table without rows is an error.
 
     source: the path of a file (.csv, .tsv, .jsonl, .ndjson or .json-lines, each also with .gz; .parquet), a pandas
-    DataFrame, or a `datasets.Dataset`. What CSV and TSV hold stays strings, the empty one included. What JSON lines
-    call a column is a key of the first row: a row without it has None, and a row with another key is an error. What
-    pandas calls missing is None. A Dataset's `ClassLabel` comes as the names of the classes, -1 as None. A table
-    without rows is an error.
+        DataFrame, or a `datasets.Dataset`.
+    size: maximum number of rows per chunk.
     encoding: of text files; Parquet has its own.
+
+    Values of CSV and TSV are strings, also empty ones. The columns of JSON lines are the keys of the first rows: a
+    missing key is None, and a key that comes later is an error. Missing values of pandas are None. A `ClassLabel` of a
+    Dataset becomes the name of the class, and -1 becomes None.
     """
     first = 0
     for columns in _batches(source, size, encoding):
@@ -52,24 +54,24 @@ def read_chunks(source: Any, *, size: int = 2048, encoding: str = "utf-8") -> It
 
 
 def column_names(source: Any, *, encoding: str = "utf-8") -> list[str]:
-    """The names of the columns, in order."""
+    """The column names of a table, in order. source, encoding: see `read_chunks`."""
     return list(next(read_chunks(source, size=1, encoding=encoding)).columns)
 
 
 def source_name(source: Any) -> str:
-    """What to call a table in a message: the path as it was given, "the DataFrame" or "the Dataset"."""
+    """The name of a table in messages: the path as given, "the DataFrame" or "the Dataset"."""
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
 
 
 def is_in_memory(name: str) -> bool:
-    """Whether `source_name` made it of something that is no file."""
+    """Whether a name from `source_name` is that of an object in memory, not of a file."""
     return re.fullmatch(r"the [A-Za-z_]\w*", name) is not None
 
 
 def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
     if isinstance(source, (str, os.PathLike)):
         return read_file(Path(source), size, encoding)
-    # A source of theirs means that they are imported already.
+    # If the source is one of theirs, the package is already imported.
     if (pandas := sys.modules.get("pandas")) and isinstance(source, pandas.DataFrame):
         return _frame_batches(source, size)
     if (datasets := sys.modules.get("datasets")) and isinstance(source, datasets.Dataset):
@@ -93,8 +95,8 @@ def _without_missing(series: Any) -> list[Any]:
 
 def _dataset_batches(dataset: Any, size: int, class_label: Any) -> Iterator[Columns]:
     checked_names(dataset.column_names, source_name(dataset))
-    classes = {name: kind.names for name, kind in dataset.features.items() if isinstance(kind, class_label)}
-    rows = dataset.with_format("arrow")  # values as they are stored, whatever format the user has set
+    classes = {name: feature.names for name, feature in dataset.features.items() if isinstance(feature, class_label)}
+    rows = dataset.with_format("arrow")  # stored values, whatever format the user has set
     for start in range(0, len(dataset), size):
         columns = rows[start : start + size].to_pydict()
         for column, names in classes.items():

@@ -1,4 +1,4 @@
-"""A user's table as texts on disk and labels in memory."""
+"""Tables of texts: the texts on disk, the labels in memory."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextColumns:
-    """Which column is what. guessed: those that nobody named, for telling."""
+    """The columns of a table of texts. guessed: notes about the columns that the user did not name."""
 
     text: str
     label: str | None = None
@@ -26,10 +26,14 @@ class TextColumns:
 
 @dataclass(frozen=True)
 class TextTable:
-    """Rows in the order of the file. labels, weak: one a row, None where there is none. empty: rows without text."""
+    """A table of texts, rows in the order of the source.
+
+    name: of the source, for messages. texts: column "text", memory-mapped. labels, weak: one per row, None if missing.
+    empty: number of rows without text.
+    """
 
     name: str
-    texts: "datasets.Dataset"  # column "text", memory-mapped
+    texts: "datasets.Dataset"
     labels: list[str | None]
     weak: list[str | None] = field(default_factory=list)
     empty: int = 0
@@ -41,13 +45,17 @@ class TextTable:
 def choose_columns(
     source: Any, *, text: str | None = None, label: str | None = None, weak: str | None = None, encoding: str = "utf-8"
 ) -> TextColumns:
-    """The columns that were named, and obvious ones for those that were not; label: "" means that there is none."""
+    """The text, label and weak-label columns of a table: as named, or guessed from names and values.
+
+    source, encoding: see `read_chunks`. text, label, weak: column names; None means to guess (weak: none), and label=""
+    that there is none.
+    """
     sample, name = next(read_chunks(source, encoding=encoding)), source_name(source)
     names = list(sample.columns)
-    taken = [find_column(column, names, name) for column in (text, label, weak) if column]
-    if len(set(taken)) < len(taken):
-        raise ConfigError(f"{name}: text, label and weak are {', '.join(taken)}; each must be a column of its own")
-    free = [column for column in names if column not in taken]
+    named = [find_column(column, names, name) for column in (text, label, weak) if column]
+    if len(set(named)) < len(named):
+        raise ConfigError(f"{name}: text, label and weak are {', '.join(named)}; each must be a column of its own")
+    free = [column for column in names if column not in named]
     guessed = []
     if text is None:
         text = guess_text_column(free, sample)
@@ -60,7 +68,7 @@ def choose_columns(
 
 
 def read_texts(source: Any, columns: TextColumns, *, encoding: str = "utf-8") -> TextTable:
-    """Read a table; a row without text keeps its place as an empty text."""
+    """Read a table of texts. A row without text is kept, with an empty text."""
     name = source_name(source)
     labels: list[str | None] = []
     weak: list[str | None] = []
@@ -70,37 +78,40 @@ def read_texts(source: Any, columns: TextColumns, *, encoding: str = "utf-8") ->
         nonlocal empty
         for chunk in read_chunks(source, encoding=encoding):
             names = list(chunk.columns)
-            found = chunk.columns[find_column(columns.text, names, name)]
-            for column, kept in ((columns.label, labels), (columns.weak, weak)):
+            cells = chunk.columns[find_column(columns.text, names, name)]
+            for column, target in ((columns.label, labels), (columns.weak, weak)):
                 if column is None:
-                    kept.extend([None] * len(chunk))
+                    target.extend([None] * len(chunk))
                 else:
                     values = chunk.columns[find_column(column, names, name)]
                     if example := looks_multilabel(values):
                         raise LabelError(
-                            f"{name}: column {column!r} holds several labels a row, such as {example!r};"
-                            " this tool gives one label a row: keep the first, or make a column a label"
+                            f"{name}: column {column!r} holds several labels per row, such as {example!r};"
+                            " this tool gives one label per row: keep the first, or make one column per label"
                         )
-                    kept.extend(label_of(value) for value in values)
-            read = [text_of(value, name, chunk.first + place) for place, value in enumerate(found)]
-            empty += sum(not text or text.isspace() for text in read)
-            yield from read
+                    target.extend(label_of(value) for value in values)
+            chunk_texts = [text_of(value, name, row) for row, value in enumerate(cells, chunk.first)]
+            empty += sum(not text or text.isspace() for text in chunk_texts)
+            yield from chunk_texts
 
     stored = store_texts(texts())
     return TextTable(name, stored, labels, weak, empty)
 
 
 def label_of(value: Any) -> str | None:
-    """A label as a string; None where the cell is blank."""
+    """A label as a string; None for a blank cell."""
     if value is None or value != value:  # NaN
         return None
-    if isinstance(value, float) and value.is_integer():  # a column of whole numbers with blanks comes as floats
+    if isinstance(value, float) and value.is_integer():  # integers with missing values are read as floats
         value = int(value)
     return sys.intern(str(value).strip()) or None  # interned: a million rows share a few strings
 
 
 def text_of(value: Any, name: str, row: int) -> str:
-    """A text as it is, and an empty one for a blank cell. name, row: of the table and, from 0, of the row, to tell."""
+    """A text unchanged; an empty one for a blank cell.
+
+    name, row: name of the table, and row number from 0, for messages.
+    """
     if value is None or value != value:
         return ""
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Texts of any number, on disk and memory-mapped: private memory does not grow with the rows."""
+"""Texts on disk, memory-mapped: memory use does not grow with the number of rows."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from drift.data.cache import ADVICE, cache_place, content_key
 from drift.data.files import atomic_file
-from drift.data.packages import needed_for
-from drift.errors import DataError
+from drift.errors import DataError, needed_for
 
 if TYPE_CHECKING:
     import datasets
 
-CHUNK = 1000  # rows held in memory at a time, and rows of a record batch
+CHUNK = 1000  # rows in memory at a time, and rows per record batch
 
 
 def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "datasets.Dataset":
-    """Stream texts into an Arrow file and open it memory-mapped: one column, "text".
+    """Write texts to an Arrow file and open it memory-mapped, with one column, "text".
 
-    The file is in `folder`, or in the cache, and named by its content: the same texts are the same file.
+    texts: read once, as a stream. folder: where to put the file; default: the cache. Its name is a hash of its content,
+    so the same texts give the same file.
     """
     with needed_for("texts"):
         import datasets
@@ -32,13 +32,13 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
         file = Path(aside) / "texts.arrow"
         target = folder / f"{content_key(_written(texts, file))}.arrow"
         if not target.exists():
-            with atomic_file(target, advice=ADVICE) as place:
-                os.replace(file, place)
+            with atomic_file(target, advice=ADVICE) as temporary:
+                os.replace(file, temporary)
     return datasets.Dataset.from_file(str(target))
 
 
 def checked(texts: Iterable[Any]) -> Iterator[str]:
-    """The texts as they are; DataError names the first row that is not one."""
+    """The texts unchanged; DataError names the first row that is not a valid text."""
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(f"row {row} (counted from 0): {text!r} is not a text; fill it in or leave the row out")
@@ -53,8 +53,8 @@ def checked(texts: Iterable[Any]) -> Iterator[str]:
 
 
 def _written(texts: Iterable[str], file: Path) -> Iterator[str]:
-    """Pass the texts on while they are written."""
-    import pyarrow as pa  # which datasets brings
+    """Write the texts to a file, and yield them as they are written."""
+    import pyarrow as pa  # installed with datasets
 
     schema = pa.schema({"text": pa.large_string()})  # 64-bit offsets: a chunk may hold more than 2 GB
     rows = checked(texts)

@@ -1,4 +1,4 @@
-"""Texts as token ids, made once and memory-mapped: any rows as a padded batch, in a fraction of a millisecond."""
+"""Token ids of texts, cached on disk and memory-mapped: padded batches of any rows in a fraction of a millisecond."""
 
 import hashlib
 import json
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from drift.data.batches import pad_rows
 from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.texts import CHUNK, checked
 from drift.errors import ConfigError, DataError
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
     import datasets
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+"""Called with a title and a number of ticks; returns a context manager that yields the function to call per tick."""
 
 
 class Tokenizer(Protocol):
-    """A fast tokenizer of transformers, or an object with a `key` that changes whenever its answers would."""
+    """A fast tokenizer of transformers, or an object with a `key` that changes whenever its output would."""
 
     @property
     def pad_token_id(self) -> int | None: ...
 
     def __call__(self, texts: list[str], /, *, truncation: bool, max_length: int) -> Mapping[str, Any]:
-        """The token ids of each text under "input_ids", at most `max_length` with special tokens."""
+        """The token ids of each text under "input_ids", at most `max_length` per text, including special tokens."""
 
 
 class TokenizedTexts:
-    """Token ids in a memory-mapped Arrow file.
+    """Token ids in a memory-mapped Arrow file, as examples.
 
-    lengths: the tokens of each row, special ones included. counts: None, as a text has one class.
-    truncated: how many rows were cut to fit.
+    file: written by `tokenize`. pad_token_id: the id for padding.
+    lengths: tokens per row, including special tokens. counts: None, as each text is one target. truncated: number of
+    rows that were cut.
     """
 
     counts, at_once = None, 128
@@ -49,7 +51,7 @@ class TokenizedTexts:
         self.pad_token_id = pad_token_id
         table = pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
         columns = table.column("input_ids").chunks
-        # Views of the file, not copies: all of `inputs` takes less time than dataset[rows], which makes Python lists.
+        # Views of the file, not copies: `inputs` takes less time than dataset[rows], which makes Python lists.
         self._chunks = [(column.offsets.to_numpy(), column.values.to_numpy()) for column in columns]
         self._first_rows = np.cumsum([0, *map(len, columns)])
         self.lengths = np.concatenate([np.empty(0, np.int32), *(np.diff(offsets) for offsets, _ in self._chunks)])
@@ -59,25 +61,24 @@ class TokenizedTexts:
         return len(self.lengths)
 
     def inputs(self, rows: Sequence[int] | Tensor, *, pad_to: int | None = None) -> dict[str, Tensor]:
-        """`input_ids` and `attention_mask` of these rows (N, L), padded on the right to the longest or to `pad_to`.
+        """`input_ids` and `attention_mask` of these rows, `(N, L)`, padded on the right.
 
-        There are no `token_type_ids`: where a model has them, it takes them as zeros.
+        rows: row numbers. pad_to: L; default: the longest of these rows. There are no `token_type_ids`: models that
+        have them default to zeros.
         """
         wanted = np.asarray(rows, dtype=np.int64)
         if ((wanted < 0) | (wanted >= len(self))).any():
             raise IndexError(f"rows {wanted.min()} to {wanted.max()} of {len(self)}, which are counted from 0")
-        lengths = self.lengths[wanted]
-        longest = int(lengths.max(initial=0))
+        longest = int(self.lengths[wanted].max(initial=0))
         if pad_to is not None and pad_to < longest:
             raise ConfigError(f"pad_to={pad_to} is less than the {longest} tokens of a row; give max_length")
-        ids = np.full((len(wanted), pad_to or longest), self.pad_token_id, dtype=np.int64)
+        tokens = []
         chunks = np.searchsorted(self._first_rows, wanted, side="right") - 1
-        for line, chunk, row in zip(ids, chunks, wanted - self._first_rows[chunks], strict=True):
+        for chunk, row in zip(chunks, wanted - self._first_rows[chunks], strict=True):
             offsets, values = self._chunks[chunk]
-            tokens = values[offsets[row] : offsets[row + 1]]
-            line[: len(tokens)] = tokens
-        mask = np.arange(ids.shape[1]) < lengths[:, None]
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
+            tokens.append(values[offsets[row] : offsets[row + 1]])
+        ids, mask = pad_rows(tokens, self.pad_token_id, length=pad_to or longest)
+        return {"input_ids": ids, "attention_mask": mask}
 
 
 def tokenize(
@@ -87,11 +88,12 @@ def tokenize(
     max_length: int,
     progress: Progress | None = None,
 ) -> TokenizedTexts:
-    """Token ids of texts (a dataset's column "text"), cut at `max_length` with special tokens.
+    """Tokenize texts, or read their token ids from the cache if they were tokenized before.
 
-    They are kept in the cache, named by the texts, the tokenizer and `max_length`: a second call tokenizes nothing.
-    A fast tokenizer computes on all cores by itself. progress: gets a title and a number of ticks, gives a block
-    with the function that ticks.
+    texts: a sequence, or the column "text" of a dataset. tokenizer: see `Tokenizer`; a fast tokenizer uses all cores.
+    max_length: maximum number of tokens per text, including special tokens. progress: see `Progress`.
+
+    The cache is keyed by the texts, the tokenizer and `max_length`.
     """
     if (pad := tokenizer.pad_token_id) is None:
         raise ConfigError("the tokenizer has no padding token; set its pad_token")
@@ -104,7 +106,7 @@ def tokenize(
 
 
 def silent(title: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-    """Progress that nobody sees."""
+    """A `Progress` that shows nothing."""
     return nullcontext(lambda: None)
 
 
@@ -122,13 +124,16 @@ def _chunks(texts: "datasets.Dataset | Sequence[str]") -> Iterator[list[str]]:
 
 
 def _key(tokenizer: Any) -> str:
-    """A name for what the tokenizer does."""
+    """A name that identifies what the tokenizer does."""
     if key := getattr(tokenizer, "key", None):
         return str(key)
     if not hasattr(tokenizer, "backend_tokenizer"):
         raise ConfigError(f"{type(tokenizer).__name__} is no fast tokenizer and has no `key` to be known by; give one")
     content = json.loads(tokenizer.backend_tokenizer.to_str())
-    content |= {"truncation": tokenizer.truncation_side, "padding": None}  # else these two say how it was called last
+    content |= {
+        "truncation": tokenizer.truncation_side,
+        "padding": None,
+    }  # otherwise these two hold the options of the last call
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
@@ -150,7 +155,7 @@ def _write(
 
 
 def _cut(encoded: Mapping[str, Any], texts: list[str], tokenizer: Tokenizer, max_length: int) -> list[bool]:
-    """Which rows lost tokens: a fast tokenizer knows; from any other, full rows are asked for with one token more."""
+    """Which rows lost tokens. A fast tokenizer reports it; with others, full rows are tokenized with one more token."""
     if encodings := getattr(encoded, "encodings", None):
         return [bool(encoding.overflowing) for encoding in encodings]
     full = [len(ids) == max_length for ids in encoded["input_ids"]]

@@ -1,4 +1,4 @@
-"""How often each word of a vocabulary is in each text of a corpus."""
+"""Word counts of the texts of a corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,15 @@ from drift.data.word_tokens import FIRST_WORD, WordTokenizer
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-TOO_COMMON = 0.2  # a word that more of the texts have says nothing of a class
+TOO_COMMON = 0.2  # a word in a larger share of the texts does not indicate a class
 
 
 @dataclass(frozen=True)
 class WordCounts:
-    """words: the vocabulary. counts: `(texts, V)`. lengths: of the texts in words, unknown ones included."""
+    """Word counts of a corpus.
+
+    words: the vocabulary. counts: `(texts, V)`. lengths: words per text, including unknown ones.
+    """
 
     words: tuple[str, ...]
     counts: "csr_matrix"
@@ -24,6 +27,7 @@ class WordCounts:
 
     @classmethod
     def of(cls, texts: Sequence[str], tokenizer: WordTokenizer) -> "WordCounts":
+        """Count the words of texts. tokenizer: splits them and has the vocabulary."""
         from scipy.sparse import csr_matrix
 
         rows = tokenizer(texts)["input_ids"]
@@ -35,11 +39,11 @@ class WordCounts:
         return cls(tokenizer.words, counts[:, FIRST_WORD:], lengths)
 
     def totals(self) -> np.ndarray:
-        """How often each word is in all texts together, `(V,)`."""
+        """Number of occurrences of each word in all texts, `(V,)`."""
         return np.asarray(self.counts.sum(0)).ravel()
 
     def telling(self) -> np.ndarray:
-        """Which words may stand for a class, `(V,)`: they have a letter, and are not everywhere."""
+        """Which words may indicate a class, `(V,)`: those that contain a letter and are not in too many texts."""
         in_texts = np.bincount(self.counts.indices, minlength=len(self.words))
         has_letter = np.array([any(map(str.isalpha, word)) for word in self.words])
         return has_letter & (in_texts <= TOO_COMMON * len(self.lengths))

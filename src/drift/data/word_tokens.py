@@ -1,4 +1,4 @@
-"""Texts as word ids, for models that read words: called as a Hugging Face tokenizer is, and kept as JSON."""
+"""A word tokenizer with the interface of a Hugging Face tokenizer, saved as JSON."""
 
 import json
 import re
@@ -15,12 +15,15 @@ WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def split_words(text: str) -> list[str]:
-    """Lower-cased words, each punctuation mark one of its own."""
+    """The lower-cased words of a text; each punctuation mark is a word."""
     return WORD.findall(text.lower())
 
 
 class WordTokenizer:
-    """Ids for the words of a vocabulary, in its order, after 0 for padding and 1 for any other word."""
+    """Maps words to ids: 0 for padding, 1 for unknown words, then the vocabulary in order.
+
+    words: the vocabulary. key: changes if the ids of a text would (see `drift.data.tokenized.Tokenizer`).
+    """
 
     pad_token_id = PADDING
 
@@ -31,7 +34,7 @@ class WordTokenizer:
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], *, min_count: int = 2) -> "WordTokenizer":
-        """The words that occur `min_count` times or more, the most frequent first."""
+        """A tokenizer for the words that occur at least `min_count` times in the texts, the most frequent first."""
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(split_words(text))
@@ -41,22 +44,27 @@ class WordTokenizer:
         return cls(sorted(words, key=lambda word: (-counts[word], word)))
 
     def __len__(self) -> int:
-        """How many ids there are, padding and unknown included."""
+        """Number of ids, including padding and unknown."""
         return FIRST_WORD + len(self.words)
 
     def __call__(
         self, texts: Sequence[str], *, truncation: bool = False, max_length: int | None = None
     ) -> dict[str, list[list[int]]]:
-        """`{"input_ids": [...]}`, a list of ids for each text, cut at `max_length` where `truncation`; never empty."""
+        """`{"input_ids": [...]}`: one non-empty list of ids per text.
+
+        truncation: whether to cut texts after `max_length` words.
+        """
         most = max_length if truncation else None
         rows = ([self.ids.get(word, UNKNOWN) for word in split_words(text)[:most]] for text in texts)
         return {"input_ids": [row or [UNKNOWN] for row in rows]}
 
     def to_json(self) -> str:
+        """The vocabulary as JSON, for `from_json`."""
         return json.dumps({"format": FORMAT, "words": self.words})
 
     @classmethod
     def from_json(cls, text: str) -> "WordTokenizer":
+        """A tokenizer from the JSON of `to_json`; FileError if it is something else."""
         try:
             content = json.loads(text)
             form, words = content["format"], content["words"]

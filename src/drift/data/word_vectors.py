@@ -1,4 +1,4 @@
-"""Pretrained word vectors from files as they are published, only the words that are wanted."""
+"""Read pretrained word vectors from published files, only for the words that are needed."""
 
 import gzip
 import os
@@ -20,7 +20,7 @@ WORDS_SUFFIX = ".words.tsv.gz"
 
 @dataclass(frozen=True)
 class WordVectors:
-    """words: the row of each word, where words may share one. matrix: `(rows, D)`, float32."""
+    """Word vectors. words: the row of each word; words may share a row. matrix: `(rows, D)`, float32."""
 
     words: dict[str, int]
     matrix: np.ndarray
@@ -28,42 +28,44 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class VocabularyVectors:
-    """matrix: `(V, D)`, a vector for each id of a vocabulary. known: `(V,)`, whether it is a pretrained one."""
+    """Vectors for the ids of a vocabulary. matrix: `(V, D)`. known: whether each is pretrained, `(V,)`."""
 
     matrix: np.ndarray
     known: np.ndarray
 
     def coverage(self, input_ids: Iterable[Sequence[int]]) -> float:
-        """The share of the tokens of these texts that have a pretrained vector."""
+        """The share of tokens that have a pretrained vector. input_ids: the token ids of each text."""
         return float(self.known[list(chain.from_iterable(input_ids))].mean())
 
 
 def vectors_for(words: Sequence[str], vectors: WordVectors, *, seed: int) -> VocabularyVectors:
     """Vectors for the words of a `WordTokenizer`, in the order of its ids.
 
-    Padding is zero. A word without a vector, as well as the unknown word, gets a random one with the spread of those
-    found, as Kim (2014) does.
+    The vector of padding is zero. Words without a vector, and the unknown word, get random vectors with the standard
+    deviation of the pretrained ones, as in Kim (2014). words: the vocabulary. seed: of the random vectors.
     """
     rows = np.array([-1] * FIRST_WORD + [vectors.words.get(word, -1) for word in words])
     known = rows >= 0
     if not known.any():
         raise DataError(f"none of the {len(words)} words has a vector; are the vectors of another language?")
-    found = vectors.matrix[rows[known]]
-    noise = np.random.default_rng(seed).standard_normal((len(rows), found.shape[1]), dtype=np.float32)
-    matrix = noise * found.std()
-    matrix[known] = found
+    pretrained = vectors.matrix[rows[known]]
+    noise = np.random.default_rng(seed).standard_normal((len(rows), pretrained.shape[1]), dtype=np.float32)
+    matrix = noise * pretrained.std()
+    matrix[known] = pretrained
     matrix[PADDING] = 0
     return VocabularyVectors(matrix, known)
 
 
 def read_vectors(path: str | os.PathLike[str], wanted: Set[str] | None = None) -> WordVectors:
-    """The vectors of the `wanted` words (all where None) from a file, whose name says what it is.
+    """Read word vectors from a file. wanted: the words to read; None for all.
 
-    - `name.npy`: a matrix, with `name.words.tsv.gz` beside it: word TAB row
-    - `name.bin`: word2vec's binary form
-    - anything else: text as of fastText and GloVe, a word and its numbers a line, with or without "count dim" on top
+    The name of the file determines its format:
+    - `name.npy`: a matrix; the file `name.words.tsv.gz` next to it has lines of word TAB row
+    - `name.bin`: the binary format of word2vec
+    - any other: the text format of fastText and GloVe, one word and its numbers per line; a first line "count dim" is
+      optional
 
-    The last two may be gzipped (`.gz`). Where a word comes twice, the first counts.
+    The last two may be gzipped (`.gz`). Of a repeated word, the first vector counts.
     """
     path = Path(path)
     if path.suffix == ".npy":
@@ -102,7 +104,7 @@ def _read_text(file: BinaryIO, path: Path, wanted: Callable[[bytes], bool]) -> I
         fields = line.count(b" ")
         if width is None:
             width = fields
-        inside = fields - width  # GloVe, which has no header, has some words with spaces inside
+        inside = fields - width  # GloVe, which has no header, has some words that contain spaces
         if not fields or inside < 0 or (inside and count is not None):
             raise DataError(
                 f"{path}:{number}: {fields} numbers after the word, not {width or 'a vector'}; fix the line"
@@ -159,24 +161,24 @@ def _read_matrix(path: Path, wanted: Set[str] | None) -> WordVectors:
                 words.setdefault(word, int(row))
     if not words:
         raise _none_wanted(path)
-    used, place = np.unique(np.array([*words.values()], dtype=np.int64), return_inverse=True)
+    used, row_of_word = np.unique(np.array([*words.values()], dtype=np.int64), return_inverse=True)
     rows = _finite(matrix[used].astype(np.float32), str(path))
-    return WordVectors(dict(zip(words, place.tolist(), strict=True)), rows)
+    return WordVectors(dict(zip(words, row_of_word.tolist(), strict=True)), rows)
 
 
 def _none_wanted(path: Path) -> DataError:
-    return DataError(f"{path}: has none of the words that are wanted; are the vectors of another language?")
+    return DataError(f"{path}: has none of the wanted words; are the vectors of another language?")
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Count and width, where a line says so."""
+    """Count and width, if the line is a header."""
     fields = line.split()
     return (int(fields[0]), int(fields[1])) if len(fields) == 2 and all(field.isdigit() for field in fields) else None
 
 
 def _vector(numbers: bytes, where: str) -> np.ndarray:
     try:
-        return _finite(np.array([float(each) for each in numbers.split()], dtype=np.float32), where)
+        return _finite(np.array([float(number) for number in numbers.split()], dtype=np.float32), where)
     except ValueError as error:
         raise DataError(f"{where}: {error}; fix the line") from error
 

@@ -1,16 +1,16 @@
-"""GraphMix (Verma et al., 2021): a perceptron with the network's own weights learns beside it, from mixtures.
+"""GraphMix (Verma et al., 2021): a perceptron that shares the network's weights is trained on mixed nodes.
 
     L = L_sup(GCN) + λ [ ℓ(mixtures of labelled nodes) + γ(t) ℓ(mixtures of unlabelled nodes with guessed labels) ]
 
-The perceptron relu(X W₁ + b₁) W₂ + b₂ has the network's weights and not its graph, so nodes can be mixed in it
-(manifold mixup): b h_i + (1 - b) h_j, b ~ Beta(a, a), at the input or at the hidden layer, with the labels mixed alike.
-Guessed labels are the mean of K answers of the network under dropout, sharpened, p̄^(1/T) normalised, without a
-gradient. γ rises over the first steps as exp(-5 (1 - t)²). Defaults of the original work: a = 1, K = 10, T = 0.1, λ =
-1.
+The perceptron relu(X W₁ + b₁) W₂ + b₂ has the network's weights but not its graph, so nodes can be mixed in it
+(manifold mixup): b h_i + (1 - b) h_j, b ~ Beta(a, a), at the input or at the hidden layer; labels are mixed the same
+way. Guessed labels are the mean of K predictions of the network under dropout, sharpened (p̄^(1/T), normalised), without
+a gradient. γ rises over the first steps as exp(-5 (1 - t)²). Defaults of the original work: a = 1, K = 10, T = 0.1,
+λ = 1.
 
-Differs from paper: the steps of network and perceptron are one step on the sum of the losses, where the original's code
+Differs from paper: network and perceptron are trained in one step on the sum of the losses; the original code
 alternates between them at random.
-Differs from paper: with the first layer linear, mixing inputs is mixing X W₁: features stay sparse.
+Differs from paper: the first layer is linear, so inputs are mixed as X W₁ and the features stay sparse.
 """
 
 from collections.abc import Mapping
@@ -23,38 +23,41 @@ from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
 from drift.data.examples import Batch
-from drift.methods.graph_branch import convolutional
-from drift.methods.method import Method
-from drift.methods.schedules import ramp
+from drift.methods.gcn_layers import unwrapped_gcn
+from drift.methods.mean_teacher import ramp
+from drift.methods.method import GRAPH, Context, Method
 from drift.models.gcn import GCN
 from drift.models.propagation import select_rows
 from drift.settings import Settings
 
 
 class GraphMixSettings(Settings):
-    """What the perceptron's mixtures are made of."""
+    """How nodes are mixed, and how labels are guessed."""
 
-    perceptron_weight: float = Field(1.0, ge=0, description="Of the perceptron's loss, λ in the original work.")
-    unlabeled_weight: float = Field(1.0, ge=0, description="Of mixtures of unlabelled nodes, γ at its highest.")
+    perceptron_weight: float = Field(1.0, ge=0, description="Weight of the perceptron's loss, λ.")
+    unlabeled_weight: float = Field(1.0, ge=0, description="Final weight of mixtures of unlabelled nodes, γ.")
     ramp_steps: int = Field(100, ge=0, description="Steps over which that weight rises.")
-    beta: float = Field(1.0, gt=0, description="Of the distribution of shares; 1 is any share alike.")
-    passes: int = Field(10, ge=1, description="Answers under dropout that a guessed label is the mean of.")
-    temperature: float = Field(0.1, gt=0, description="Sharpens guessed labels.")
+    beta: float = Field(
+        1.0, gt=0, description="Parameter a of the Beta(a, a) distribution of mixing shares; 1 is uniform."
+    )
+    passes: int = Field(10, ge=1, description="Predictions under dropout averaged for a guessed label, K.")
+    temperature: float = Field(0.1, gt=0, description="Temperature that sharpens guessed labels, T.")
 
 
 class GraphMix(Method):
-    """See the module."""
+    """Manifold mixup beside a GCN. See the module's docstring."""
 
     name = "graphmix"
-    summary = "a perceptron with the network's own weights learns beside it, from mixed nodes"
+    summary = "a perceptron that shares the network's weights is trained on mixed nodes (GraphMix)"
     settings_type = GraphMixSettings
-    tasks = ("nodes",)
-    relative_cost = 16 / 3  # the network's step, ten looks of a third, the perceptron's step
+    needs = frozenset({GRAPH})
+    relative_cost = 16 / 3  # the network's step, ten forward passes of a third each, the perceptron's step
+    settings: GraphMixSettings
 
-    def __init__(self, student: nn.Module, settings: GraphMixSettings, **options: Any) -> None:
-        super().__init__(student, settings, **options)
-        self.settings, self.steps = settings, 0
-        self.network = convolutional(student, self.name)
+    def __init__(self, student: nn.Module, settings: GraphMixSettings, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
+        self.steps = 0
+        self.network = unwrapped_gcn(student, self.name)
 
     def loss(self, batch: Batch) -> Tensor:
         settings, losses = self.settings, []
@@ -71,12 +74,16 @@ class GraphMix(Method):
 
     @torch.no_grad()
     def guesses(self, rows: Tensor) -> Tensor:
-        """Sharpened means of the network's answers under dropout, `(trials, N, C)`."""
-        answers = [log_softmax(self.network(rows)).exp() for _ in range(self.settings.passes)]
-        return (torch.stack(answers).mean(0).log() / self.settings.temperature).softmax(-1)
+        """Return guessed labels: sharpened means of predictions under dropout, `(trials, N, C)`. rows: node indices."""
+        predictions = [log_softmax(self.network(rows)).exp() for _ in range(self.settings.passes)]
+        return (torch.stack(predictions).mean(0).log() / self.settings.temperature).softmax(-1)
 
     def mixed_loss(self, sums: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy of each node mixed with another of the batch, summed over trials. labels: `(trials, N, C)`."""
+        """Return the cross-entropy of each node mixed with another node of the batch, summed over trials.
+
+        sums: X W₁ of all nodes, `(trials, nodes, hidden)`. rows: indices of the batch's nodes. labels: their label
+        distributions, `(trials, N, C)`.
+        """
         network = self.network
         at_hidden, share, order = _draws(network, self.settings.beta, labels.shape[1])
         share = share.to(labels).view(-1, 1, 1)
@@ -93,7 +100,7 @@ class GraphMix(Method):
         return -(mix(labels) * log_q).sum(-1).mean(-1).sum()
 
     def _dropped_sums(self) -> Tensor:
-        """X W₁ with dropout on X, `(trials, nodes, hidden)`."""
+        """Return X W₁ with dropout on X, `(trials, nodes, hidden)`."""
         network = self.network
         drops = network.training and network.dropout > 0
         values = network.streams.dropout(network.features.values, network.dropout) if drops else None
@@ -110,10 +117,10 @@ class GraphMix(Method):
 
 
 def _draws(network: GCN, beta: float, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For each trial from its own stream: whether to mix at the hidden layer, a share of Beta, and a permutation."""
+    """Draw per trial, from its own stream: whether to mix at the hidden layer, a share from Beta, a permutation."""
     at_hidden, shares, orders = [], [], []
     for stream in network.streams.generators():
-        generator = np.random.default_rng(stream.initial_seed())  # torch draws from no Beta with a generator of ours
+        generator = np.random.default_rng(stream.initial_seed())  # torch cannot draw from Beta with a generator
         at_hidden.append(generator.random() < 0.5)
         shares.append(generator.beta(beta, beta))
         orders.append(torch.from_numpy(generator.permutation(nodes)))

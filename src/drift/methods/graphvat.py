@@ -1,22 +1,21 @@
-"""GraphVAT (Feng, He, Tang and Chua, 2019): a node's class should bear the worst small change of its features.
+"""GraphVAT (Feng, He, Tang and Chua, 2019): predictions should be robust to the worst small perturbation of features.
 
     L = L_sup + α mean_i KL(f_i(X) ‖ f_i(X + R^v)) + β mean_i mean_{j in N(i)} KL(f_j(X) ‖ f_i(X + R^g))
     R^v = argmax of the first KL, R^g = argmax of the second, both over ‖r_i‖ ≤ ε
 
-Virtual adversarial training keeps each node's answer, and graph adversarial training keeps it near its neighbours'.
-Both worst changes are found by one gradient: r = ε g / ‖g‖, where g is taken at a small random change ξ d for R^v,
-which has no gradient at 0, and at 0 for R^g. Defaults: ξ = 1e-6 in the original work, which searches α, β and ε.
+Virtual adversarial training keeps a node's prediction stable; graph adversarial training keeps it close to the
+predictions of its neighbours. Each worst perturbation is approximated with one gradient: r = ε g / ‖g‖. For R^v, whose
+gradient vanishes at 0, g is taken at a small random perturbation ξ d; for R^g it is taken at 0. The original work uses
+ξ = 1e-6 and searches α, β and ε.
 
-The first layer is linear, so a change R of the features is a change R W₁ of what it sums up, 16 numbers a node and not
-1,433. With G the gradient there, g = G W₁ᵀ and r W₁ = ε G W₁ᵀ W₁ / ‖G W₁ᵀ‖: the features themselves are never touched,
-and stay sparse.
+The first layer is linear, so a perturbation R of the features is a perturbation R W₁ of its output: 16 values per node
+instead of 1,433. With G the gradient there, g = G W₁ᵀ and r W₁ = ε G W₁ᵀ W₁ / ‖G W₁ᵀ‖: the features are never
+perturbed themselves, and stay sparse.
 
-Differs from paper: all neighbours count, where the original draws some: the same in expectation, without the noise.
-Differs from paper: dropout is on in L_sup alone; changes are found and weighed without it.
-Differs from paper: ξ = 0.01, as 1e-6 is lost in single precision.
+Differs from paper: all neighbours count; the original samples some, which is equal in expectation but noisier.
+Differs from paper: dropout is applied in L_sup only; perturbations and their terms are computed without it.
+Differs from paper: ξ = 0.01, because 1e-6 is lost in single precision.
 """
-
-from typing import Any
 
 import torch
 from pydantic import Field
@@ -24,38 +23,37 @@ from torch import Tensor, nn
 
 from drift.core.softmax import log_softmax
 from drift.data.examples import Batch
-from drift.methods.graph_branch import convolutional, from_first_layer, neighbours_mean
-from drift.methods.method import Method
+from drift.methods.gcn_layers import from_first_layer, neighbours_mean, unwrapped_gcn
+from drift.methods.method import GRAPH, Context, Method
 from drift.models.gcn import GCN
 from drift.settings import Settings
 
-SMALLEST = 1e-12  # a length below it is none
+SMALLEST = 1e-12  # lengths below it count as 0
 PROBE = 0.01  # ξ
 
 
 class GraphVATSettings(Settings):
-    """How far features may change, and what weight that has."""
+    """Size of the perturbations, and weights of the two terms."""
 
-    virtual_weight: float = Field(1.0, ge=0, description="Of the answer's own change, α in the original work.")
-    graph_weight: float = Field(0.5, ge=0, description="Of the distance to the neighbours' answers, β there.")
-    radius: float = Field(0.05, gt=0, description="The longest change of a node's features, ε there.")
+    virtual_weight: float = Field(1.0, ge=0, description="Weight of the virtual adversarial term, α.")
+    graph_weight: float = Field(0.5, ge=0, description="Weight of the graph adversarial term, β.")
+    radius: float = Field(0.05, gt=0, description="Maximum norm of the perturbation of a node's features, ε.")
 
 
 class GraphVAT(Method):
-    """See the module."""
+    """Virtual and graph adversarial training of a GCN. See the module's docstring."""
 
     name = "graphvat"
-    summary = "a node's class bears the worst small change of its features, and stays near its neighbours'"
+    summary = "predictions robust to the worst small perturbation of features and close to the neighbours' (GraphVAT)"
     settings_type = GraphVATSettings
-    tasks = ("nodes",)
-    relative_cost = (
-        14 / 3
-    )  # the supervised step, one look at all, two searches without the weights' gradients, two terms
+    needs = frozenset({GRAPH})
+    # The supervised step, one forward pass, two searches without gradients of the weights, two terms.
+    relative_cost = 14 / 3
+    settings: GraphVATSettings
 
-    def __init__(self, student: nn.Module, settings: GraphVATSettings, **options: Any) -> None:
-        super().__init__(student, settings, **options)
-        self.settings = settings
-        self.network = convolutional(student, self.name)
+    def __init__(self, student: nn.Module, settings: GraphVATSettings, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
+        self.network = unwrapped_gcn(student, self.name)
         self.neighbours = neighbours_mean(self.network)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -63,27 +61,27 @@ class GraphVAT(Method):
         return loss if batch.labeled is None else loss + self.initial_loss(batch)
 
     def adversarial(self) -> Tensor:
-        """Both terms over all nodes, summed over trials."""
+        """Return both adversarial terms over all nodes, summed over trials."""
         network, settings = self.network, self.settings
         sums = network.features @ network.first_weight  # X W₁
         log_p = log_softmax(from_first_layer(network, sums)).detach()
-        around = self.neighbours @ log_p.exp()  # mean over neighbours; KL to it and to each differ by a constant
-        metric = network.first_weight.mT.detach() @ network.first_weight  # W₁ᵀ W₁, with the gradient of the right one
+        around = self.neighbours @ log_p.exp()  # mean over neighbours: KL to it is the mean KL, up to a constant
+        metric = network.first_weight.mT.detach() @ network.first_weight  # W₁ᵀ W₁; only the right factor has a gradient
         start = _scaled(_directions(network), metric.detach(), PROBE)
         terms = [
             (settings.virtual_weight, log_p.exp(), start),
             (settings.graph_weight, around, torch.zeros_like(start)),
         ]
-        found = [
+        losses = [
             weight * _cross_entropy(target, from_first_layer(network, sums + self._worst(sums, target, shift, metric)))
             for weight, target, shift in terms
             if weight
         ]
-        # With the targets' own entropy taken off, the terms are divergences: what the student sees is the same.
-        return torch.stack(found).sum() if found else sums.sum() * 0
+        # Cross-entropies differ from the divergences by the targets' entropy, which is constant: same gradient.
+        return torch.stack(losses).sum() if losses else sums.sum() * 0
 
     def _worst(self, sums: Tensor, target: Tensor, shift: Tensor, metric: Tensor) -> Tensor:
-        """R W₁ of the worst change, `(trials, nodes, hidden)`; a gradient goes through W₁ and not through R."""
+        """Return R W₁ of the worst perturbation, `(trials, nodes, hidden)`, differentiable in W₁ but not through R."""
         shift = shift.requires_grad_()
         logits = from_first_layer(self.network, sums.detach() + shift)
         (gradient,) = torch.autograd.grad(_cross_entropy(target, logits), shift)
@@ -93,19 +91,19 @@ class GraphVAT(Method):
 
 
 def _directions(network: GCN) -> Tensor:
-    """A random direction a node, `(trials, nodes, hidden)`: z of d = z W₁ᵀ, so that the first layer sees all of it."""
+    """Draw one random direction per node: z of d = z W₁ᵀ, `(trials, nodes, hidden)`; W₁ maps no part of d to 0."""
     shape = (network.nodes, network.first_weight.shape[-1])
     drawn = [torch.randn(shape, generator=generator) for generator in network.streams.generators()]
     return torch.stack(drawn).to(network.first_weight)
 
 
 def _scaled(z: Tensor, metric: Tensor, length: float) -> Tensor:
-    """d W₁ for d = z W₁ᵀ of the given length."""
+    """Return d W₁, where d = z W₁ᵀ is scaled to `length`. metric: W₁ᵀ W₁."""
     shift = z @ metric
     norm = (shift * z).sum(-1, keepdim=True).clamp(min=SMALLEST).sqrt()
     return shift * (length / norm)
 
 
 def _cross_entropy(target: Tensor, logits: Tensor) -> Tensor:
-    """-Σ target log f, mean over nodes and summed over trials. target: constant, `(trials, nodes, C)`."""
+    """Return -Σ target log f, averaged over nodes and summed over trials. target: constant, `(trials, nodes, C)`."""
     return -(target * log_softmax(logits)).sum(-1).mean(-1).sum()

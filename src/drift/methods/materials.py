@@ -1,4 +1,4 @@
-"""What a method may ask of the data beyond batches: all unlabelled rows now and then, and texts before training."""
+"""Data that a method may use beyond batches: all unlabelled rows during training, and the texts before training."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,31 +13,36 @@ from drift.data.tokenized import Progress
 
 
 class Pool(Protocol):
-    """All unlabelled rows, for a method that chooses among them."""
+    """All unlabelled rows, for a method that selects among them."""
 
     @property
     def rows(self) -> Tensor:
-        """Which examples these are, `(n,)` or `(trials, n)`: what batches have as `unlabeled_rows`."""
+        """Row numbers, `(n,)` or `(trials, n)`, as in `Batch.unlabeled_rows`."""
 
     @property
     def counts(self) -> np.ndarray | None:
-        """How many targets are classified in each row, `(n,)`; None if it is one, the row itself."""
+        """Number of targets to classify in each row, `(n,)`; None if every row is one target."""
 
     def ask(self, answer: Callable[[Inputs], Tensor], places: Tensor | None = None) -> Tensor:
-        """What `answer` says of rows, without gradients: `(..., n, k)` for inputs that have n targets to classify.
+        """Return the results of `answer` on rows, without gradients: `(..., n, k)` for n targets.
 
-        answer: from inputs to `(..., n, k)`; it sets the modes of the models it asks. places: which rows, `(n,)` or
-        `(trials, n)`; all if left out.
+        answer: a function from inputs to `(..., n, k)`; it sets the training mode of the models it calls. places:
+        positions of rows in the pool, `(n,)` or `(trials, n)`. Default: all rows.
         """
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The training texts of a run, for a method that makes something of them before training.
+    """The training texts of a run, for a method that prepares data from them before training.
 
-    texts: labelled rows and unlabelled ones. labeled: rows with a label, `(n,)` or `(trials, n)`, and their classes,
-    weak ones if `weak`. encode: from texts to what the student is called with. columns: of the table, as long as
-    `texts`, those that the method's setting `column` names.
+    texts: texts of all rows, labelled and unlabelled.
+    classes: names of the classes.
+    labeled: labelled rows, `(n,)` or `(trials, n)`, and their classes.
+    weak: whether these labels are weak.
+    encode: a function from texts to examples for the student.
+    seeds: one per trial.
+    progress: makes progress bars, as for `drift.models.embedding.embed`.
+    columns: the columns of the table that the method's setting `column` names, each as long as `texts`.
     """
 
     texts: Sequence[str]
@@ -52,10 +57,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Materials:
-    """What a method made of the texts.
+    """What a method prepared from the texts.
 
-    labeled: what finds the start in place of the labelled rows, which are then not used again. views: other forms of
-    all texts, row by row; a batch has those of its unlabelled rows.
+    labeled: examples for the first phase in place of the labelled rows, which are then not used at all.
+    views: augmented forms of all texts, row by row; a batch has those of its unlabelled rows.
+    notes: messages for the user.
     """
 
     labeled: Labeled | None = None

@@ -1,7 +1,8 @@
-"""What a method is to the loop: a loss for the student, and what else moves when the student has moved."""
+"""The interface between a method and the training loop: a loss for the student, and updates after each step."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -14,43 +15,63 @@ from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
 from drift.data.examples import Batch
 from drift.methods.materials import Materials, Pool, Texts
+from drift.models.protocols import has_own_loss
 from drift.settings import Settings
 
 Backward = Callable[[Tensor], None]
 
+# What a method may need from the data; a task lists what it offers.
+TEXTS = "texts"  # one text per row, to rewrite or to read words from
+GRAPH = "graph"  # a graph whose nodes are the rows
+INDEPENDENT_ROWS = "independent rows"  # a row can be computed without the other rows
+
+
+@dataclass(frozen=True)
+class Context:
+    """How a method is run.
+
+    teacher: a second module like the student, wrapped the same way; None lets the method copy the student.
+    stacked: the student is several independent trials (see `Game`).
+    single_process: the batch is not spread over processes (see `Game`).
+    """
+
+    teacher: nn.Module | None = None
+    stacked: bool = False
+    single_process: bool = False
+
 
 class Method(ABC):
-    """One way to learn from labelled and unlabelled examples; a baseline is a subclass in a file of its own.
+    """One way to learn from labelled and unlabelled examples. A baseline is a subclass in its own file.
 
-    The loop calls `initial_loss` while it looks for θinit, then `start`, then for every batch `loss`, `backward`, and
-    `follow` after the optimiser has moved the student.
+    The loop calls `initial_loss` in the first phase, which trains θinit, then `start`. In the second phase it calls,
+    for every batch, `loss` and `backward`, and `follow` after the optimiser's step.
+
+    student: the module that is trained; its call returns logits.
+    settings: an instance of `settings_type`.
+    context: how the method is run.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]  # one line for `drift methods`
     settings_type: ClassVar[type[Settings]]
-    tasks: ClassVar[tuple[str, ...]] = ("text", "tokens", "nodes")  # that it can serve
-    relative_cost: ClassVar[float]  # see `drift methods`: what a step costs, in supervised steps
-    has_second_phase: ClassVar[bool] = True  # whether there is a second phase, after θinit is found
-    has_teacher: ClassVar[bool] = False  # whether it is given a second model like the student
-    head_dropout: ClassVar[float] = 0.0  # before a head on fixed vectors, which has none of its own, if it needs some
-    model: ClassVar[str | None] = None  # the one model it is made for, by the name users call it
-    trains_on_dev: ClassVar[bool] = False  # whether the labels of dev are what it learns from
-    refresh_every: int | None = None  # steps between looks at all unlabelled rows, if it takes any
+    relative_cost: ClassVar[float]  # cost of one step relative to a supervised step, for `drift methods`
+    needs: ClassVar[frozenset[str]] = frozenset()  # what the data must offer: TEXTS, GRAPH, INDEPENDENT_ROWS
+    has_second_phase: ClassVar[bool] = True  # whether training continues after θinit
+    has_teacher: ClassVar[bool] = False  # whether the method uses a second model like the student
+    head_dropout: ClassVar[float] = 0.0  # dropout before a linear head on fixed vectors, which has none by default
+    model: ClassVar[str | None] = None  # the only model the method is made for, by its user-facing name
+    trains_on_dev: ClassVar[bool] = False  # whether the method is trained on the labels of dev
+    refresh_every: int | None = None  # steps between calls of `refresh`; None: `refresh` is never called
 
-    def __init__(
-        self,
-        student: nn.Module,
-        settings: Any,
-        *,
-        teacher: nn.Module | None = None,
-        stacked: bool = False,
-        single_process: bool = False,
-    ) -> None:
-        """settings: of `settings_type`. stacked, alone: see `Game`."""
-        self.student, self.stacked = student, stacked
-        self.objective = Objective(SoftStrategy(), 0.0, stacked, single_process)
+    def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
+        self.student, self.settings, self.stacked = student, settings, context.stacked
+        self.objective = Objective(SoftStrategy(), 0.0, context.stacked, context.single_process)
         self.mean = self.objective.mean
+
+    @classmethod
+    def serves(cls, offers: Collection[str]) -> bool:
+        """Return whether the method can be used on data that offers these: see `needs`."""
+        return cls.needs <= frozenset(offers)
 
     @property
     def teacher(self) -> nn.Module | None:
@@ -58,48 +79,56 @@ class Method(ABC):
         return None
 
     def initial_loss(self, batch: Batch) -> Tensor:
-        """The loss that finds θinit, from the labelled part of the batch: L_sup (Eq. 1), a scalar.
+        """Return the loss of the first phase on the labelled part of a batch: L_sup (Eq. 1), a scalar.
 
-        A model that is trained by a loss of its own, such as GRAND, has it in `own_loss(x, y)`, one value a trial.
+        A student with its own loss is trained with that instead, see `HasOwnLoss`.
         """
         x, y = check_pair(batch.labeled)
-        if own := getattr(self.student, "own_loss", None):
-            return torch.as_tensor(own(x, y).sum())
+        if has_own_loss(self.student):
+            return torch.as_tensor(self.student.own_loss(x, y).sum())
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
         return self.mean(supervised_loss(log_q, check_labels(y, log_q)), batch.labeled_total).sum()
 
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:
-        """The student's loss on one batch, a scalar; of a micro-batch its part of the step's, which is their sum."""
+        """Return the student's loss on one batch, a scalar.
+
+        For a micro-batch it is that micro-batch's share: the shares of all micro-batches sum to the loss of the step.
+        """
 
     def start(self, probe: Inputs = None) -> None:  # noqa: B027
-        """θinit is found: everything else starts from the student as it is. probe: inputs to count changes on."""
+        """Begin the second phase from the student as it is now, θinit. probe: inputs on which changes are counted."""
 
     @classmethod
     def named_classes(cls, settings: Any) -> Collection[str]:
-        """Classes that the settings themselves describe, so that no row has to be labelled."""
+        """Return the classes that the settings describe, so that no labelled row is needed for them."""
         return ()
 
     @classmethod
     def prepare_texts(cls, settings: Any, texts: Texts) -> Materials:
-        """Before training on texts: other forms of them, or others to start from. settings: of `settings_type`."""
+        """Make augmented texts, or other texts for the first phase. Called before training on texts."""
         return Materials()
 
     def refresh(self, pool: Pool) -> Tensor | None:
-        """Look at all unlabelled rows, at the start and every `refresh_every` steps.
+        """Read all unlabelled rows. Called when the second phase starts and then every `refresh_every` steps.
 
-        Gives the places of the rows to draw from until the next time, `(k,)` or `(trials, k)`; None leaves it as it is.
+        Returns the positions in the pool of the rows to draw from until the next call, `(k,)` or `(trials, k)`; None
+        changes nothing.
         """
         return None
 
     def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
-        """Fill the student's gradients. merge: the last micro-batch of the step."""
+        """Fill the student's gradients.
+
+        backward: called in place of `loss.backward()`. merge: whether this is the last micro-batch of the step.
+        """
         (backward or torch.autograd.backward)(loss)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
-        """Loss and backward of micro-batches, equal to those of the whole batch; methods whose loss needs that say so.
+        """Compute loss and gradients over micro-batches, equal to those of the whole batch; return the loss, detached.
 
-        By default a loss is a mean over rows, of which each micro-batch has its part: their sum is exact.
+        The default is exact for a loss that is a mean over rows: each micro-batch adds its share. Methods with another
+        loss override it.
         """
         losses = []
         for number, batch in enumerate(batches, 1):
@@ -109,24 +138,24 @@ class Method(ABC):
         return torch.stack(losses).sum()
 
     def follow(self) -> None:  # noqa: B027
-        """The student has moved."""
+        """Update the method's state after the optimiser's step."""
 
     def diagnostics(self) -> dict[str, Any]:
-        """How the method stands, for the trace; called when gradients are complete and nothing has moved."""
+        """Return values for the trace. Called when gradients are complete and before the optimiser's step."""
         return {}
 
     def probe_labels(self) -> Tensor | None:
-        """The pseudo-labels that `diagnostics` last found on the probe, class indices; None if it has none."""
+        """Return the pseudo-labels of the probe at the last `diagnostics`, as class indices; None if there are none."""
         return None
 
     @torch.no_grad()
     def predict_proba(self, inputs: Inputs) -> Tensor:
-        """Class probabilities `(..., N, C)` by the student, which must be in evaluation mode."""
+        """Return the student's class probabilities `(..., N, C)`. The student must be in evaluation mode."""
         return log_probabilities(self.student, inputs, stacked=self.stacked).exp()
 
     def state_dict(self) -> dict[str, Any]:
-        """What it takes to go on exactly, beside the student and the optimiser."""
+        """Return the state needed to resume exactly, besides that of the student and the optimiser."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: B027
-        """Put back what `state_dict` gave."""
+        """Restore what `state_dict` returned."""

@@ -1,53 +1,101 @@
-"""Self-training and DRIFT: the same game, with the student blind to its teacher's answer or anticipating it.
+"""Self-training and DRIFT: the same game, in which the student ignores or anticipates its teacher's response.
 
     L = L_sup(θS) + λ mean ω KL(ỹ ‖ f(x, θS)),   ỹ and ω from the teacher, θT <- α θT + (1 - α) θS
 
-Self-training takes ỹ and ω as given; DRIFT (the paper's Eqs. 3, 4 and 9) adds the gradient through the teacher,
-(1 - α) ∂L/∂θT. Semi-supervised batches have both terms; weakly supervised ones have no labelled part after the start.
+Self-training treats ỹ and ω as constants; DRIFT (the paper's Eqs. 3, 4 and 9) adds the gradient through the teacher,
+(1 - α) ∂L/∂θT. Semi-supervised batches have both terms; weakly supervised batches have no labelled part in the second
+phase.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from drift.core import Game
 from drift.core.forward import Inputs
 from drift.core.game import Coupling, PseudoLabel, TeacherMode
 from drift.data.examples import Batch
-from drift.methods.method import Backward, Method
+from drift.errors import ConfigError
+from drift.methods.method import Backward, Context, Method
+from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
 
 
 class SelfTrainingSettings(Settings):
-    """What the game is played with."""
+    """Settings of the game."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"spared": "unbalanced_class"}
 
     alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher in the average; α in the paper.")
-    tau: float = Field(0.5, gt=0, description="Temperature of the pseudo-labels, below 1 sharpens; τ in the paper.")
-    class_mass: bool = Field(True, description="Balance the pseudo-labels of a batch by class.")
-    prior: tuple[float, ...] | None = Field(None, description="Class shares to balance towards; uniform if left out.")
-    unbalanced_class: int | None = Field(
-        None, ge=0, description="A class to leave out of the balance; for words, 0 is the tag O."
+    tau: float = Field(
+        0.5, gt=0, description="Temperature of the pseudo-labels; values below 1 sharpen. τ in the paper."
     )
-    reweight: bool = Field(True, description="Weigh examples by how sure the teacher is; ω in the paper.")
-    differentiate_labels: bool = Field(True, description="DRIFT anticipates the labels; DrPL in the paper.")
-    differentiate_weights: bool = Field(True, description="DRIFT anticipates the weights; DrW in the paper.")
-    pseudo_label: PseudoLabel = Field("unlabeled", description="Which rows get pseudo-labels: unlabeled, or all.")
-    unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term; 1 in the paper.")
-    own_loss: bool = Field(False, description="Keep the model's own term beside the game, such as GRAND's consistency.")
-    teacher_mode: TeacherMode = Field("eval", description="Whether the teacher answers with dropout (train) or not.")
+    class_mass: bool = Field(True, description="Balance the pseudo-labels of each batch by class.")
+    prior: tuple[float, ...] | dict[str, float] | None = Field(
+        None,
+        description="Class shares to balance towards: a list in class order, or {class: share}. Default: uniform.",
+    )
+    unbalanced_class: int | None = Field(
+        None, ge=0, description="Index of a class to exclude from the balancing; for token tagging, 0 is the tag O."
+    )
+    reweight: bool = Field(True, description="Weight examples by the teacher's certainty; ω in the paper.")
+    differentiate_labels: bool = Field(
+        True, description="DRIFT: differentiate through the pseudo-labels; DrPL in the paper."
+    )
+    differentiate_weights: bool = Field(
+        True, description="DRIFT: differentiate through the sample weights; DrW in the paper."
+    )
+    pseudo_label: PseudoLabel = Field("unlabeled", description="Which rows get pseudo-labels: unlabeled or all.")
+    unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term, λ; 1 in the paper.")
+    own_loss: bool = Field(
+        False, description="Add the model's own regulariser to the loss, such as GRAND's consistency."
+    )
+    teacher_mode: TeacherMode = Field(
+        "eval", description="Mode of the teacher's forward pass: eval, or train (with dropout)."
+    )
+
+    @field_validator("prior", mode="before")
+    @classmethod
+    def _one_share_per_class(cls, prior: Any) -> Any:
+        # Checked by hand, because pydantic would report both types of the union for every mistake.
+        if isinstance(prior, Mapping):
+            prior = {str(name): share for name, share in prior.items()}
+        shares = prior.values() if isinstance(prior, dict) else prior
+        if prior is None or (isinstance(prior, (dict, list, tuple)) and all(map(_is_finite, shares))):
+            return prior
+        raise ValueError("a prior is one number per class: a list in class order, or {class: share}")
+
+
+def _is_finite(share: Any) -> bool:
+    try:
+        return math.isfinite(float(share))
+    except (TypeError, ValueError):
+        return False
 
 
 class GameMethod(Method):
-    """Any game as a method."""
+    """Base of methods that play a `Game`. A subclass builds its game in `make_game`."""
 
     has_teacher = True
 
-    def __init__(self, game: Game, *, own_loss: bool = False) -> None:
-        super().__init__(game.student, None, stacked=game.stacked, single_process=game.single_process)
-        self.game, self.own_loss = game, own_loss
+    def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
+        self.game = self.make_game(settings, context)
+        self.own_loss = bool(getattr(settings, "own_loss", False))  # not every method has this setting
+
+    @abstractmethod
+    def make_game(self, settings: Any, context: Context) -> Game:
+        """Build the game of `self.student`. settings, context: as for the constructor."""
+
+    @classmethod
+    def around(cls, game: Game) -> "GameMethod":
+        """Return a method that plays an existing game, for training loops without method settings."""
+        return _ExistingGame(game.student, game, Context(game.teacher, game.stacked, game.single_process))
 
     @property
     def teacher(self) -> nn.Module:
@@ -59,25 +107,26 @@ class GameMethod(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         loss = self.game.loss(unlabeled=batch.unlabeled, labeled=batch.labeled, totals=batch.totals)
-        own = self._own_term()
-        return loss if own is None else loss + own
+        regularizer = self._regularizer()
+        return loss if regularizer is None else loss + regularizer
 
-    def _own_term(self) -> Tensor | None:
-        """What the model adds to any loss, of all trials; None if it has no such term, or it is not asked for."""
-        regularizer = getattr(self.student, "regularizer", None) if self.own_loss else None
-        return None if regularizer is None else torch.as_tensor(regularizer().sum())
+    def _regularizer(self) -> Tensor | None:
+        """Return the student's own regulariser, summed over trials; None if it has none or `own_loss` is off."""
+        if not self.own_loss or not has_regularizer(self.student):
+            return None
+        return torch.as_tensor(self.student.regularizer().sum())
 
     def backward(self, loss: Tensor, *, backward: Backward | None = None, merge: bool = True) -> None:
         self.game.backward(loss, backward=backward, merge=merge)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
-        own = self._own_term()
-        if own is not None:
-            (backward or torch.autograd.backward)(own)  # before the game's, which notes the gradients as complete
+        regularizer = self._regularizer()
+        if regularizer is not None:
+            (backward or torch.autograd.backward)(regularizer)  # first: the game's backward records complete gradients
         loss = self.game.accumulate(
             [{"unlabeled": batch.unlabeled, "labeled": batch.labeled} for batch in batches], backward=backward
         )
-        return loss if own is None else loss + own.detach()
+        return loss if regularizer is None else loss + regularizer.detach()
 
     def follow(self) -> None:
         self.game.follow()
@@ -101,40 +150,43 @@ class GameMethod(Method):
         self.game.load_state_dict(state)
 
 
+class _ExistingGame(GameMethod):
+    """Plays the game that it gets in place of settings."""
+
+    def make_game(self, settings: Game, context: Context) -> Game:
+        return settings
+
+
 class SelfTraining(GameMethod):
     """Conventional self-training with soft, balanced labels and a moving-average teacher."""
 
     name = "self-training"
-    summary = "soft pseudo-labels from a moving-average teacher, taken as given"
+    summary = "soft pseudo-labels from a moving-average teacher, treated as constants"
     settings_type = SelfTrainingSettings
     relative_cost = 7 / 3
     coupling: Coupling = "detached"
 
-    def __init__(
-        self,
-        student: nn.Module,
-        settings: SelfTrainingSettings,
-        *,
-        teacher: nn.Module | None = None,
-        stacked: bool = False,
-        single_process: bool = False,
-    ) -> None:
-        game = Game(
-            student,
+    def make_game(self, settings: SelfTrainingSettings, context: Context) -> Game:
+        if isinstance(settings.prior, dict):
+            raise ConfigError(
+                f"prior names classes ({', '.join(settings.prior)}), which the method does not know;"
+                " give one share per class, in class order"
+            )
+        return Game(
+            self.student,
             **settings.model_dump(exclude={"own_loss"}),
             coupling=self.coupling,
-            teacher=teacher,
-            full_graph=getattr(student, "full_graph", False),
-            stacked=stacked,
-            single_process=single_process,
+            teacher=context.teacher,
+            full_graph=computes_full_graph(self.student),
+            stacked=context.stacked,
+            single_process=context.single_process,
         )
-        super().__init__(game, own_loss=settings.own_loss)
 
 
 class Drift(SelfTraining):
-    """Differentiable self-training: the student anticipates its teacher's answer. The paper's method."""
+    """Differentiable self-training: the student anticipates its teacher's response. The paper's method."""
 
     name = "drift"
-    summary = "differentiable self-training: the student anticipates how its teacher will answer (the paper)"
+    summary = "differentiable self-training: the student anticipates its teacher's response (the paper's method)"
     relative_cost = 3
     coupling = "differentiable"

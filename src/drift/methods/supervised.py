@@ -1,4 +1,4 @@
-"""Supervised learning: the labels there are, and nothing else. It is the start of every other method."""
+"""Supervised learning on labelled rows only: the first phase of every other method, and two baselines of their own."""
 
 from torch import Tensor
 
@@ -8,17 +8,29 @@ from drift.settings import Settings
 
 
 class SupervisedSettings(Settings):
-    """There is nothing to choose."""
+    """Supervised learning has no settings."""
 
 
 class Supervised(Method):
-    """L = mean over labelled rows of -log f_y(x, θS) (Eq. 1): the first phase alone."""
+    """L = mean over labelled rows of -log f_y(x, θS) (Eq. 1): the first phase only."""
 
     name = "supervised"
-    summary = "the labelled rows alone: what every other method starts from"
+    summary = "supervised learning on the labelled rows only: the first phase of every other method"
     settings_type = SupervisedSettings
     relative_cost = 1
     has_second_phase = False
 
     def loss(self, batch: Batch) -> Tensor:
         return self.initial_loss(batch)
+
+
+class TrainOnDev(Supervised):
+    """L = mean over dev rows of -log f_y(x, θS): the labels of dev, used for training instead of model selection.
+
+    A method that is selected on dev and scores no better than this gains nothing from its unlabelled rows. No labels
+    are left for model selection, so the number of steps is fixed in advance and no dev score is reported.
+    """
+
+    name = "train-on-dev"
+    summary = "supervised learning on the labels of dev, which are then not used for model selection"
+    trains_on_dev = True

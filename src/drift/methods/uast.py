@@ -1,29 +1,30 @@
-"""Uncertainty-aware self-training (UAST; Mukherjee and Awadallah, 2020): learn from rows whose labels bear dropout.
+"""Uncertainty-aware self-training (UAST; Mukherjee and Awadallah, 2020): selects rows by their variance under dropout.
 
-Every so many steps the student answers a sample of the unlabelled rows T times with dropout, p_1 ... p_T:
+Every `every` steps the student predicts a sample of the unlabelled rows T times with dropout, p_1 ... p_T:
 
     ŷ = argmax_j mean_t p_tj,   v = Var_t p_tŷ,   BALD = H(mean_t p_t) - mean_t H(p_t)
 
-Rows are drawn without replacement with probability ∝ 1 - BALD (easy) or ∝ BALD (hard), as many of every class ŷ; a
-class with too few rows has them again. Until the next time the student learns from those:
+Rows are drawn without replacement with probability ∝ 1 - BALD (easy) or ∝ BALD (hard), the same number for every class
+ŷ; rows of a class with too few of them are repeated. Until the next selection the student is trained on these rows:
 
     L = L_sup(θS) + λ mean -0.1 log(v + 1e-10) · -log f_ŷ(x, θS)
 
-Where several targets are classified in a row, words of a sentence, a row has the mean BALD of its words and no class,
-and labels and weights are the words' own. In the original work T is 30, and 4,096 of 16,384 sampled rows are drawn.
+If a row has several targets (the words of a sentence), its BALD is the mean over its words, classes are not balanced,
+and labels and weights are per word. In the original work T is 30, and 4,096 of 16,384 sampled rows are drawn.
 
-With `coupling="differentiable"` the rows and weights stay and the labels are soft, ỹ ∝ p^(1/τ) by DRIFT's teacher: the
-student's moving average, which the student anticipates. L then has KL(ỹ ‖ f(x, θS)) in the place of -log f_ŷ(x, θS).
+With `coupling="differentiable"` rows and weights are the same and labels are soft: ỹ ∝ p^(1/τ) of DRIFT's teacher, the
+moving average of the student, which the student anticipates. L then has KL(ỹ ‖ f(x, θS)) in place of -log f_ŷ(x, θS).
 
-Differs from paper: v is of the label's own class; the published code takes the first class, the same only for two.
-Differs from paper: ŷ is of the mean over passes; the published code's is of one pass without dropout.
-Differs from paper: labelled rows, where there are gold ones, keep their supervised term.
-Differs from paper: fewer passes and rows, more often, as there are hundreds of steps here.
+Differs from paper: v is the variance of the label's class; the published code takes the first class, which is the same
+only for two classes.
+Differs from paper: ŷ comes from the mean over passes; in the published code it comes from one pass without dropout.
+Differs from paper: labelled rows with gold labels keep their supervised term.
+Differs from paper: fewer passes and rows, and more frequent selections, because a run here has hundreds of steps.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -37,7 +38,7 @@ from drift.core.strategy import SoftStrategy
 from drift.core.teacher import undisturbed_buffers
 from drift.data.examples import Batch
 from drift.methods.materials import Pool
-from drift.methods.method import Backward, Method
+from drift.methods.method import INDEPENDENT_ROWS, Backward, Context, Method
 from drift.methods.self_training import GameMethod
 from drift.settings import Settings
 
@@ -46,34 +47,46 @@ SCALE = 0.1  # of the weights, α in the published code
 
 
 class UASTSettings(Settings):
-    """What is looked at, what is learnt from, and by which labels."""
+    """How rows are selected, weighted and labelled."""
 
-    passes: int = Field(10, ge=2, description="Answers with dropout, T; 30 in the original work.")
-    sample: int = Field(4096, ge=1, description="Rows that are looked at each time; 16,384 there.")
-    chosen: int = Field(2048, ge=1, description="Rows that are learnt from until the next time; 4,096 there.")
-    every: int = Field(100, ge=1, description="Steps between looks.")
-    prefer: Literal["easy", "hard"] = Field("easy", description="Rows whose answers bear dropout, or those that vary.")
-    by_class: bool = Field(True, description="As many rows of every class.")
-    unbalanced_class: int | None = Field(
-        None, ge=0, description="A class that keeps its share; for words, 0 is the tag O."
+    renamed: ClassVar[Mapping[str, str]] = {"spared": "unbalanced_class"}
+
+    passes: int = Field(10, ge=2, description="Predictions with dropout per row, T; 30 in the original work.")
+    sample: int = Field(4096, ge=1, description="Rows sampled at each selection; 16,384 in the original work.")
+    chosen: int = Field(2048, ge=1, description="Rows selected for training from them; 4,096 in the original work.")
+    every: int = Field(100, ge=1, description="Steps between selections.")
+    prefer: Literal["easy", "hard"] = Field(
+        "easy", description="Prefer rows whose predictions vary little under dropout (easy) or much (hard)."
     )
-    confidence: bool = Field(True, description="Weigh rows by -log of the variance of their label's probability.")
+    by_class: bool = Field(True, description="Select the same number of rows for every class.")
+    unbalanced_class: int | None = Field(
+        None, ge=0, description="Index of a class that keeps its share of rows; for token tagging, 0 is the tag O."
+    )
+    confidence: bool = Field(True, description="Weight rows by -log of the variance of their label's probability.")
     unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the self-training term, λ.")
-    coupling: Coupling = Field("detached", description="differentiable: soft labels of a teacher that is anticipated.")
-    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher, where coupling is differentiable.")
-    tau: float = Field(0.5, gt=0, description="Temperature of the soft labels there.")
-    seed: int = Field(0, ge=0, description="Of the rows that are drawn.")
+    coupling: Coupling = Field(
+        "detached",
+        description="detached: hard labels, as published; differentiable: soft labels of DRIFT's teacher, which the"
+        " student anticipates.",
+    )
+    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher if coupling is differentiable.")
+    tau: float = Field(0.5, gt=0, description="Temperature of the soft labels if coupling is differentiable.")
+    seed: int = Field(0, ge=0, description="Seed for drawing rows.")
 
     @model_validator(mode="after")
     def _chosen_from_sample(self) -> "UASTSettings":
         if self.chosen > self.sample:
-            raise ValueError(f"chosen={self.chosen} rows of a sample={self.sample}; choose fewer, or look at more")
+            raise ValueError(f"chosen={self.chosen} rows of a sample={self.sample}; choose fewer, or sample more")
         return self
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a look found: rows `(..., n)`, sorted; labels and weights of what is in them; counts of that, if many."""
+class Judgements:
+    """Pseudo-labels of the rows sampled last.
+
+    rows: row numbers `(..., n)`, sorted. labels, weights: of every target in these rows, `(..., targets)`. counts:
+    targets per row, `(n,)`; None if each row is one target.
+    """
 
     rows: Tensor
     labels: Tensor
@@ -81,8 +94,8 @@ class Found:
     counts: Tensor | None
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Labels and weights of the targets in these rows."""
-        # searchsorted copies strided tensors, and says so
+        """Return labels and weights of the targets in these rows."""
+        # searchsorted copies strided tensors, with a warning
         at = torch.searchsorted(self.rows.contiguous(), rows.contiguous())
         if self.counts is not None:
             at = _targets(self.counts, at)
@@ -90,26 +103,37 @@ class Found:
 
 
 class UAST(GameMethod):
-    """See the module."""
+    """Self-training on rows selected by uncertainty. See the module's docstring."""
 
     name = "uast"
-    summary = "learns from rows whose pseudo-labels bear dropout, drawn by class and weighed by their variance"
+    summary = "self-training on rows with stable predictions under dropout, weighted by their variance (UAST)"
     settings_type = UASTSettings
-    tasks = ("text", "tokens")
-    relative_cost = 2  # of a step; a look costs a third of one a row and pass
+    needs = frozenset({INDEPENDENT_ROWS})
+    relative_cost = 2  # without selections, each of which costs a third of a step per row and pass
     head_dropout = 0.1
+    settings: UASTSettings
 
-    def __init__(self, student: nn.Module, settings: UASTSettings, **options: Any) -> None:
-        strategy = SoftStrategy(settings.tau, class_mass=False, reweight=False)  # rows are balanced and weighed already
-        super().__init__(Game(student, alpha=settings.alpha, strategy=strategy, coupling=settings.coupling, **options))
-        self.settings, self.refresh_every = settings, settings.every
+    def __init__(self, student: nn.Module, settings: UASTSettings, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
+        self.refresh_every = settings.every
         self._generator = torch.Generator().manual_seed(settings.seed)
-        self._found: Found | None = None
+        self._judgements: Judgements | None = None
         self._last: Tensor | None = None  # the self-training term
+
+    def make_game(self, settings: UASTSettings, context: Context) -> Game:
+        return Game(
+            self.student,
+            alpha=settings.alpha,
+            strategy=SoftStrategy(settings.tau, class_mass=False, reweight=False),  # selection balances and weights
+            coupling=settings.coupling,
+            teacher=context.teacher,
+            stacked=context.stacked,
+            single_process=context.single_process,
+        )
 
     def start(self, probe: Inputs = None) -> None:
         super().start(probe)
-        self._found = None
+        self._judgements = None
 
     def loss(self, batch: Batch) -> Tensor:
         terms = []
@@ -122,27 +146,27 @@ class UAST(GameMethod):
 
     def _self_trained(self, batch: Batch) -> Tensor:
         log_q = log_probabilities(self.student, batch.unlabeled, stacked=self.stacked)
-        if self._found is not None and batch.unlabeled_rows is not None:
-            labels, weights = self._found.of(batch.unlabeled_rows)
-        else:  # a loop without a pool: rows are looked at as they come
-            labels, weights = self._judged(self._looked_at(batch.unlabeled))[:2]
+        if self._judgements is not None and batch.unlabeled_rows is not None:
+            labels, weights = self._judgements.of(batch.unlabeled_rows)
+        else:  # a loop without a pool: judge the rows of this batch
+            labels, weights = self._judge(self._measure(batch.unlabeled))[:2]
         labels, weights = labels.to(log_q.device), weights.to(log_q.device)
         if self.settings.coupling == "differentiable":
             losses = kl_divergence(self.game.respond(batch.unlabeled).log_y, log_q)
         else:
             losses = supervised_loss(log_q, labels)
-        weighed = weights * losses
-        self._last = weighed.detach().mean()
-        return self.mean(weighed, batch.unlabeled_total).sum()
+        weighted = weights * losses
+        self._last = weighted.detach().mean()
+        return self.mean(weighted, batch.unlabeled_total).sum()
 
     @torch.no_grad()
-    def _looked_at(self, inputs: Inputs) -> Tensor:
-        """Label, its variance and BALD of each thing, `(..., n, 3)`, from answers with dropout."""
-        answers = []
+    def _measure(self, inputs: Inputs) -> Tensor:
+        """Return label, variance and BALD of each target, `(..., n, 3)`, from predictions with dropout."""
+        passes = []
         with undisturbed_buffers(self.student):
             for _ in range(self.settings.passes):
-                answers.append(log_probabilities(self.student, inputs, stacked=self.stacked))
-        log_p = torch.stack(answers)  # (T, ..., n, C)
+                passes.append(log_probabilities(self.student, inputs, stacked=self.stacked))
+        log_p = torch.stack(passes)  # (T, ..., n, C)
         p = log_p.exp()
         mean = p.mean(0)
         labels = mean.argmax(-1, keepdim=True)
@@ -150,39 +174,39 @@ class UAST(GameMethod):
         bald = _entropy(mean, mean.log()) - _entropy(p, log_p).mean(0)
         return torch.cat([labels.to(mean), variance, bald.unsqueeze(-1)], dim=-1)
 
-    def _judged(self, looked_at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Labels, weights and BALD, each `(..., n)`."""
-        labels, variance, bald = looked_at.unbind(-1)
+    def _judge(self, measured: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return labels, weights and BALD, each `(..., n)`, from what `_measure` returned."""
+        labels, variance, bald = measured.unbind(-1)
         weights = -SCALE * (variance + SMALLEST).log() if self.settings.confidence else torch.ones_like(variance)
         return labels.long(), weights, bald
 
     def refresh(self, pool: Pool) -> Tensor:
-        """Look at a sample of all rows, and give the places of those to learn from."""
+        """Judge a sample of all rows, and return the positions of those to train on."""
         settings = self.settings
         drawn = self._noise(pool.rows.shape).argsort(-1)[..., : settings.sample]
         drawn = drawn.gather(-1, pool.rows.gather(-1, drawn).argsort(-1))
         self.student.train()
-        labels, weights, bald = self._judged(pool.ask(self._looked_at, drawn))
+        labels, weights, bald = self._judge(pool.ask(self._measure, drawn))
         counts = None if pool.counts is None else torch.from_numpy(pool.counts)[drawn]
-        self._found = Found(pool.rows.gather(-1, drawn), labels, weights, counts)
+        self._judgements = Judgements(pool.rows.gather(-1, drawn), labels, weights, counts)
         groups = labels if settings.by_class else torch.zeros_like(labels)
         if counts is not None:
             owners = torch.arange(len(counts)).repeat_interleave(counts)
             bald = bald.new_zeros(len(counts)).index_add(0, owners, bald) / counts
             groups = torch.zeros_like(counts)
         easy = settings.prefer == "easy"
-        # Gumbel noise on log-weights: the largest are a draw without replacement.
+        # Gumbel noise on log-weights: taking the largest samples without replacement.
         keys = (1 - bald if easy else bald).clamp(min=torch.finfo(bald.dtype).tiny).log()
         keys = keys - (-self._noise(keys.shape).log()).log()
         unbalanced_class = settings.unbalanced_class if settings.by_class else None
         return drawn.gather(-1, drawn_by_group(keys, groups, min(settings.chosen, keys.shape[-1]), unbalanced_class))
 
     def _noise(self, shape: Sequence[int]) -> Tensor:
-        """In (0, 1), by the method's own generator: the same on every process."""
+        """Draw from (0, 1) with the method's generator: the same on every process."""
         return torch.rand(shape, generator=self._generator, dtype=torch.float64).clamp(min=1e-300)
 
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
-        return Method.accumulate(self, batches, backward=backward)  # a mean over rows: the game's masses are not in it
+        return Method.accumulate(self, batches, backward=backward)  # the loss is a mean over rows, without class masses
 
     def diagnostics(self) -> dict[str, Any]:
         if self._last is None:
@@ -191,19 +215,22 @@ class UAST(GameMethod):
         return {"self_trained": float(self._last), **game}
 
     def state_dict(self) -> dict[str, Any]:
-        found = None if self._found is None else asdict(self._found)
-        return {"game": super().state_dict(), "generator": self._generator.get_state(), "found": found}
+        judgements = None if self._judgements is None else asdict(self._judgements)
+        return {"game": super().state_dict(), "generator": self._generator.get_state(), "found": judgements}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state["game"])
         self._generator.set_state(state["generator"])
-        self._found = None if state["found"] is None else Found(**state["found"])
+        self._judgements = None if state["found"] is None else Judgements(**state["found"])
 
 
 def drawn_by_group(keys: Tensor, groups: Tensor, size: int, unbalanced_class: int | None = None) -> Tensor:
-    """Places `(..., size)` of the largest keys of each group, as many of each; those of small groups come repeatedly.
+    """Return the positions `(..., size)` of the largest keys, the same number per group.
 
-    keys, groups: `(..., n)`. unbalanced_class: a group that has its share of all n instead.
+    Positions of a group with too few keys are repeated.
+
+    keys, groups: `(..., n)`. size: how many positions to return. unbalanced_class: a group that gets its share of all n
+    instead.
     """
     rows = torch.zeros(*groups.shape[:-1], int(groups.max()) + 1, dtype=torch.long)
     rows = rows.scatter_add(-1, groups, torch.ones_like(groups))  # (..., groups)
@@ -219,18 +246,18 @@ def drawn_by_group(keys: Tensor, groups: Tensor, size: int, unbalanced_class: in
     taken = torch.zeros_like(rows).scatter_add(-1, of_slot, torch.ones_like(of_slot))
     rank = torch.arange(size) - (taken.cumsum(-1) - taken).gather(-1, of_slot)
     order = keys.argsort(-1, descending=True)
-    order = order.gather(-1, groups.gather(-1, order).argsort(dim=-1, stable=True))  # group by group, large keys first
+    order = order.gather(-1, groups.gather(-1, order).argsort(dim=-1, stable=True))  # by group, large keys first
     first = (rows.cumsum(-1) - rows).gather(-1, of_slot)
     return order.gather(-1, first + rank % rows.gather(-1, of_slot))
 
 
 def _entropy(p: Tensor, log_p: Tensor) -> Tensor:
-    """H(p) over the last dimension; 0 log 0 is 0."""
+    """Return H(p) over the last dimension, with 0 log 0 = 0."""
     return -torch.where(p > 0, p * log_p, 0.0).sum(-1)
 
 
 def _targets(counts: Tensor, rows: Tensor) -> Tensor:
-    """Places of all targets of these rows, row after row. counts: of every row."""
-    own = counts[rows]
+    """Return the positions of all targets of these rows, in the order of the rows. counts: targets per row."""
+    sizes = counts[rows]
     first = (counts.cumsum(0) - counts)[rows]
-    return torch.arange(int(own.sum())) + (first - (own.cumsum(0) - own)).repeat_interleave(own)
+    return torch.arange(int(sizes.sum())) + (first - (sizes.cumsum(0) - sizes)).repeat_interleave(sizes)

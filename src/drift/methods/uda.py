@@ -1,23 +1,23 @@
-"""UDA, unsupervised data augmentation (Xie et al., 2020): a text and its other forms are to have the same class.
+"""UDA, unsupervised data augmentation (Xie et al., 2020): a text and its augmentations should get the same prediction.
 
     L = L_sup(θ) + λ mean over x of 1[max_j p_j(x) > β] KL(p~(x) ‖ f(x', θ)),   p~ ∝ p^(1/τ),   p = f(x, θ), no gradient
 
-x' is x in other words, from `drift.data.augmentation`. Training-signal annealing leaves a labelled row out of L_sup
-while the class it has is more likely than η_t, so that few labels are not learnt by heart before the rest is learnt;
-L_sup is the mean over the rows that are left, the consistency term that over all rows:
+x' is an augmentation of x, from `drift.data.augmentation`. Training-signal annealing leaves a labelled row out of L_sup
+while the probability of its class is above η_t, so that a few labels are not overfitted early. L_sup is the mean over
+the remaining rows; the consistency term is the mean over all rows:
 
     η_t = a_t (1 - 1/C) + 1/C,   a_t = t/T (linear), 1 - exp(-5 t/T) (log), exp(5 (t/T - 1)) (exp)
 
-The original settings for texts: λ = 1, τ = 0.85, no β, linear annealing, back-translation, dropout in both forwards;
-for images τ = 0.4, β = 0.8. With coupling="differentiable" p comes from DRIFT's teacher, the moving average of the
-student, and the student anticipates it; the original is the same game with a teacher that is the student, α = 0, taken
-as given.
+The original settings for texts are λ = 1, τ = 0.85, no β, linear annealing, back-translation, and dropout in both
+forward passes; for images τ = 0.4, β = 0.8. With coupling="differentiable" p comes from DRIFT's teacher, the moving
+average of the student, and the student anticipates it. The original is the same game with α = 0, so that the teacher
+equals the student, and with p treated as a constant.
 
-Differs from paper: the start is the supervised student of every method here, which has learnt its labels already; so
-annealing is off unless asked for.
-Differs from paper: words are replaced by TF-IDF unless a column or translation models are given; several views count by
-their mean; they are made once, not anew for each epoch.
-Differs from paper: a run takes τ and λ from the defaults of its kind of model, on fixed vectors τ = 0.5 and λ = 2.
+Differs from paper: the first phase is supervised, as for every method here, so the student has already learnt its
+labels; annealing is off by default.
+Differs from paper: words are replaced by TF-IDF unless a column or translation models are given. With several views
+their losses are averaged. Views are made once, and not again for each epoch.
+Differs from paper: a run takes τ and λ from the defaults of its kind of model; for fixed vectors τ = 0.5 and λ = 2.
 """
 
 import math
@@ -27,7 +27,7 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from drift.core import Game
 from drift.core.checks import check_labels, check_pair
@@ -42,7 +42,7 @@ from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.augmented import augmented
 from drift.methods.materials import Materials, Texts
-from drift.methods.method import Backward, Method
+from drift.methods.method import TEXTS, Backward, Context, Method
 from drift.methods.self_training import GameMethod
 
 SHARPNESS = 5  # of the log and exp schedules
@@ -56,29 +56,35 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
 
 
 class UDASettings(AugmentationSettings):
-    """What consistency is asked for."""
+    """Settings of the consistency term and of the annealing."""
 
-    tau: float = Field(0.85, gt=0, description="Temperature of the answer on the text itself, below 1 sharpens.")
+    tau: float = Field(
+        0.85, gt=0, description="Temperature of the prediction on the original text; values below 1 sharpen."
+    )
     threshold: float = Field(
-        0.0, ge=0, lt=1, description="Texts whose likeliest class is less likely do not count; β there."
+        0.0, ge=0, lt=1, description="Texts whose most likely class has a probability up to this do not count, β."
     )
-    unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the consistency term; λ there, and 1.")
+    unlabeled_weight: float = Field(1.0, ge=0, description="Weight of the consistency term, λ; 1 in the original work.")
     annealing: Literal["none", "linear", "log", "exp"] = Field(
-        "none", description="How soon labelled texts count that are classified with confidence already; none: always."
+        "none", description="Schedule by which confidently classified labelled texts begin to count; none: always."
     )
-    annealing_steps: int = Field(400, ge=1, description="Steps until all labelled texts count; best training.steps.")
-    teacher_mode: TeacherMode = Field("train", description="Whether the text itself is read with dropout (train).")
+    annealing_steps: int = Field(
+        400, ge=1, description="Steps until all labelled texts count, T; set it to training.steps."
+    )
+    teacher_mode: TeacherMode = Field(
+        "train", description="Mode of the forward pass on the original text: train (with dropout) or eval."
+    )
     coupling: Coupling = Field(
         "detached",
-        description="detached takes the student's own answer on the text as given, as published; differentiable takes"
-        " that of DRIFT's teacher, and the student anticipates it.",
+        description="detached: the student's own prediction on the text, treated as a constant, as published;"
+        " differentiable: the prediction of DRIFT's teacher, which the student anticipates.",
     )
-    alpha: float = Field(0.9, ge=0, le=1, description="Of coupling differentiable: weight of the old teacher.")
+    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher if coupling is differentiable.")
 
 
 @dataclass(frozen=True)
 class Confident(Strategy):
-    """Sharpened labels, each for itself, and weight 1 where a class is likelier than `threshold`, else 0."""
+    """Labels sharpened row by row; weight 1 if the most likely class is above `threshold`, else 0."""
 
     tau: float
     threshold: float
@@ -89,36 +95,27 @@ class Confident(Strategy):
 
 
 class UDA(GameMethod):
-    """See the module."""
+    """Consistency between a text and its augmentations. See the module's docstring."""
 
     name = "uda"
-    summary = "unsupervised data augmentation: the same answer on a text and on the text in other words"
+    summary = "unsupervised data augmentation: the same prediction for a text and its augmentations (UDA)"
     settings_type = UDASettings
-    tasks = ("text",)
+    needs = frozenset({TEXTS})
     relative_cost = 7 / 3
+    settings: UDASettings
 
-    def __init__(
-        self,
-        student: nn.Module,
-        settings: UDASettings,
-        *,
-        teacher: nn.Module | None = None,
-        stacked: bool = False,
-        single_process: bool = False,
-    ) -> None:
-        self.settings = settings
-        game = Game(
-            student,
+    def make_game(self, settings: UDASettings, context: Context) -> Game:
+        return Game(
+            self.student,
             alpha=settings.alpha if settings.coupling == "differentiable" else 0.0,
             strategy=Confident(settings.tau, settings.threshold),
             coupling=settings.coupling,
             unlabeled_weight=settings.unlabeled_weight,
-            teacher=teacher,
+            teacher=context.teacher,
             teacher_mode=settings.teacher_mode,
-            stacked=stacked,
-            single_process=single_process,
+            stacked=context.stacked,
+            single_process=context.single_process,
         )
-        super().__init__(game)
 
     @classmethod
     def prepare_texts(cls, settings: UDASettings, texts: Texts) -> Materials:
@@ -138,13 +135,13 @@ class UDA(GameMethod):
         loss = self.game.unlabeled_weight * self.mean(consistency, batch.unlabeled_total)
         if batch.labeled is not None:
             supervised = self._annealed(batch)
-            told = supervised.detach() * batch.pieces  # a mean again, of pieces of one size
-            parts, loss = replace(parts, supervised=told), supervised + loss
+            mean = supervised.detach() * batch.pieces  # undo the division, for micro-batches of equal size
+            parts, loss = replace(parts, supervised=mean), supervised + loss
         self.game.last = parts
         return loss.sum()
 
     def _annealed(self, batch: Batch) -> Tensor:
-        """L_sup over the labelled rows whose class is not more likely than η_t yet, one value a trial."""
+        """Return L_sup over the labelled rows whose class has a probability of at most η_t, one value per trial."""
         x, y = check_pair(batch.labeled)
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
         losses = supervised_loss(log_q, check_labels(y, log_q))
@@ -159,7 +156,7 @@ class UDA(GameMethod):
     def accumulate(self, batches: Sequence[Batch], *, backward: Backward | None = None) -> Tensor:
         if self.settings.annealing != "none":
             raise ConfigError(
-                f"annealing={self.settings.annealing} is a mean over rows that only a whole batch knows;"
+                f"annealing={self.settings.annealing} takes a mean over rows that depend on the whole batch;"
                 " set training.exact_accumulation=false, or annealing=none"
             )
-        return Method.accumulate(self, batches, backward=backward)  # a mean over rows: the game's masses are not in it
+        return Method.accumulate(self, batches, backward=backward)  # the loss is a mean over rows, without class masses

@@ -1,23 +1,27 @@
-"""WeSTClass (Meng, Shen, Zhang and Han, 2018): a start from pseudo-documents, then self-training on sharpened answers.
+"""WeSTClass (Meng, Shen, Zhang and Han, 2018): first phase on pseudo-documents, then self-training on sharpened labels.
 
-1. Word vectors are trained on the corpus. The words that stand for a class, given or found, fit a von Mises-Fisher
-   distribution; pseudo-documents are drawn from it with a share α of background words (see data/pseudo_documents.py).
-2. The start is found on pseudo-documents, with labels that spread α evenly:
+1. Word vectors are trained on the corpus. A von Mises-Fisher distribution is fitted to the words of each class, which
+   the user gives or the labelled rows provide. Pseudo-documents are drawn from it, with a share α of background words
+   (see data/pseudo_documents.py).
+2. The first phase trains on pseudo-documents, with labels that spread α evenly:
        L = mean KL(l ‖ f(d, θS)),   l_j = (1 - α) [j = class] + α / C
-3. Self-training on all texts, whose targets are made anew every so many steps from what the student says of them all:
+3. Self-training on all texts. Every `update_every` steps the targets are recomputed from predictions for all of them:
        L = mean KL(l ‖ f(x, θS)),   l_ij = (p_ij² / f_j) / Σ_j' (p_ij'² / f_j'),   f_j = Σ_i p_ij
 
-Its defaults: α = 0.2, 500 documents a class from the 50 words nearest to each, 10 words a class from labelled texts,
-targets every 50 batches. Real labelled texts join the pseudo-documents, ten times each; weakly labelled ones do not.
+Defaults of the original work: α = 0.2, 500 documents per class from the 50 nearest words, 10 words per class from
+labelled texts, new targets every 50 batches. Texts with gold labels are added to the pseudo-documents, ten times each;
+texts with weak labels are not.
 
-Differs from paper: the model is any classifier of texts here, not only a CNN or HAN.
-Differs from paper: words of labelled texts are those whose mean TF-IDF leads that of every other class.
-Differs from paper: the length of a document is that of a random text, not normal with the mean and spread of all.
-Differs from paper: steps are fixed and the best student on dev is kept; there, it ends when few answers change.
-Differs from paper: labels of real labelled texts are smoothed as those of pseudo-documents are.
+Differs from paper: any text classifier can be used, not only a CNN or HAN.
+Differs from paper: the words of a class are those whose mean TF-IDF in its labelled texts exceeds that in every other
+class.
+Differs from paper: the length of a document is that of a random text, not drawn from a normal distribution.
+Differs from paper: the number of steps is fixed and the best student on dev is kept; the original stops when few
+predictions change.
+Differs from paper: labels of gold-labelled texts are smoothed in the same way as those of pseudo-documents.
 
-Trials that have the same words for each class share their pseudo-documents, so that a fixed encoder reads them once;
-trials with labelled rows of their own have words and pseudo-documents of their own, as no trial may see others' labels.
+Trials with the same words for each class share their pseudo-documents, so that a fixed encoder reads them once. Trials
+with different labelled rows have their own words and pseudo-documents, because no trial may see the labels of others.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,48 +42,45 @@ from drift.data.word_counts import WordCounts
 from drift.data.word_tokens import WordTokenizer, split_words
 from drift.errors import ConfigError
 from drift.methods.materials import Materials, Pool, Texts
-from drift.methods.method import Method
+from drift.methods.method import TEXTS, Context, Method
 from drift.models.word2vec import word_vectors
 from drift.settings import Settings
 
 
 class WestClassSettings(Settings):
-    """What pseudo-documents are made of, and how often targets are made anew."""
+    """How pseudo-documents are made, and how often targets are recomputed."""
 
     seed_words: Literal["labels", "names"] | dict[str, list[str]] = Field(
         "labels",
-        description="What stands for each class: words of labelled rows, the classes' names, or {class: [words]}.",
+        description="Source of the words of each class: labels (words of labelled rows), names (the class names), or"
+        " {class: [words]}.",
     )
-    keywords: int = Field(10, ge=2, description="Words a class; near ones are added to names and to words given.")
-    documents: int = Field(500, ge=1, description="Pseudo-documents a class.")
-    nearest: int = Field(50, ge=1, description="Words that a pseudo-document is made of, beside background words.")
+    keywords: int = Field(
+        10, ge=2, description="Words per class; names and user-given words are extended by similar words."
+    )
+    documents: int = Field(500, ge=1, description="Pseudo-documents per class.")
+    nearest: int = Field(50, ge=1, description="Vocabulary of a pseudo-document, besides background words.")
     background: float = Field(
-        0.2, ge=0, lt=1, description="Share of background words, and of a label that is spread evenly; α there."
+        0.2, ge=0, lt=1, description="Share of background words, and of a label that is spread evenly, α."
     )
-    copies: int = Field(10, ge=0, description="Of each labelled text among the pseudo-documents; of weak ones none.")
-    min_count: int = Field(5, ge=1, description="Rarer words have no vector.")
-    update_every: int = Field(50, ge=1, description="Steps after which targets are made anew from all texts.")
+    copies: int = Field(
+        10, ge=0, description="Copies of each gold-labelled text among the pseudo-documents; weak labels: none."
+    )
+    min_count: int = Field(5, ge=1, description="Minimum count of a word to have a vector.")
+    update_every: int = Field(50, ge=1, description="Steps after which targets are recomputed from all texts.")
 
 
 class WestClass(Method):
-    """See the module."""
+    """Pseudo-documents, then self-training. See the module's docstring."""
 
     name = "westclass"
-    summary = "a start from made-up texts of each class's words, then sharpened answers on all texts (WeSTClass)"
+    summary = "first phase on pseudo-documents from words of each class, then self-training on all texts (WeSTClass)"
     settings_type = WestClassSettings
-    tasks = ("text",)
-    relative_cost = 1  # there are no labelled rows after the start
+    needs = frozenset({TEXTS})
+    relative_cost = 1  # the second phase has no labelled rows
 
-    def __init__(
-        self,
-        student: nn.Module,
-        settings: WestClassSettings,
-        *,
-        teacher: nn.Module | None = None,
-        stacked: bool = False,
-        single_process: bool = False,
-    ) -> None:
-        super().__init__(student, settings, stacked=stacked, single_process=single_process)
+    def __init__(self, student: nn.Module, settings: WestClassSettings, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
         self.background, self.refresh_every = settings.background, settings.update_every
         self.log_targets: Tensor | None = None  # (..., rows, C), by row number
 
@@ -90,37 +91,40 @@ class WestClass(Method):
     @classmethod
     def prepare_texts(cls, settings: WestClassSettings, texts: Texts) -> Materials:
         tokenizer = WordTokenizer.from_texts(texts.texts, min_count=settings.min_count)
-        given = _given_words(settings.seed_words, texts.classes, tokenizer)  # first: its faults should show at once
+        # First, so that mistakes in the settings are reported before the slow part.
+        user_words = _words_of_settings(settings.seed_words, texts.classes, tokenizer)
         corpus = WordCounts.of(texts.texts, tokenizer)
         vectors = word_vectors(texts.texts, tokenizer, progress=texts.progress)
         rows, labels = (np.atleast_2d(part.numpy()) for part in (texts.labeled.rows, texts.labeled.labels))
-        if given is None:
+        if user_words is None:
             words = [
                 words_of_labels(corpus, of_trial, classes, texts.classes, settings.keywords)
                 for of_trial, classes in zip(rows, labels, strict=True)
             ]
         else:
-            words = [nearest_words(vectors, given, corpus.telling(), settings.keywords)] * len(rows)
-        written, starts = _written(corpus, vectors, words, settings, texts.seeds)
-        # Weak labels only say which words stand for a class; gold ones are learnt from too.
+            words = [nearest_words(vectors, user_words, corpus.telling(), settings.keywords)] * len(rows)
+        documents, starts = _pseudo_documents(corpus, vectors, words, settings, texts.seeds)
+        # Weak labels only select the words of a class; texts with gold labels are trained on as well.
         copies = 0 if texts.weak else settings.copies
         real = np.unique(rows) if copies else rows[0, :0]
-        examples = texts.encode([*written, *(texts.texts[int(row)] for row in real)])
+        examples = texts.encode([*documents, *(texts.texts[int(row)] for row in real)])
         made = np.arange(len(texts.classes) * settings.documents)
-        found = np.stack(
+        example_rows = np.stack(
             [
-                np.concatenate([start + made, np.tile(len(written) + np.searchsorted(real, own), copies)])
-                for start, own in zip(starts, rows, strict=True)
+                np.concatenate([start + made, np.tile(len(documents) + np.searchsorted(real, of_trial), copies)])
+                for start, of_trial in zip(starts, rows, strict=True)
             ]
         )
-        classes_of = np.stack([np.concatenate([made // settings.documents, np.tile(own, copies)]) for own in labels])
+        codes = np.stack(
+            [np.concatenate([made // settings.documents, np.tile(of_trial, copies)]) for of_trial in labels]
+        )
         shape = (*texts.labeled.rows.shape[:-1], -1)
-        labeled = Labeled(examples, torch.from_numpy(found).view(shape), torch.from_numpy(classes_of).view(shape))
-        shown = "; ".join(
+        labeled = Labeled(examples, torch.from_numpy(example_rows).view(shape), torch.from_numpy(codes).view(shape))
+        listing = "; ".join(
             f"{name}: {', '.join(corpus.words[word] for word in of_class)}"
             for name, of_class in zip(texts.classes, words[0], strict=True)
         )
-        return Materials(labeled, notes=[f"words that stand for the classes, of the first seed: {shown}"])
+        return Materials(labeled, notes=[f"words of each class, for the first seed: {listing}"])
 
     def initial_loss(self, batch: Batch) -> Tensor:
         x, y = check_pair(batch.labeled)
@@ -139,7 +143,7 @@ class WestClass(Method):
         return torch.stack(losses).sum()
 
     def _targets_of(self, rows: Tensor | None, log_q: Tensor) -> Tensor:
-        if self.log_targets is None or rows is None:  # all texts were not looked at: f is taken as even
+        if self.log_targets is None or rows is None:  # without predictions for all texts, f is uniform
             return sharpened(log_q.detach())
         index = rows.unsqueeze(-1).expand(*rows.shape, log_q.shape[-1])
         return self.log_targets.gather(-2, index).to(log_q.device)
@@ -163,57 +167,62 @@ class WestClass(Method):
 
 
 def sharpened(log_p: Tensor, log_f: Tensor | float = 0.0) -> Tensor:
-    """log l of l_j ∝ p_j² / f_j. log_p: `(..., N, C)`; log_f: `(..., 1, C)`."""
+    """Return log l of l_j ∝ p_j² / f_j. log_p: `(..., N, C)`. log_f: `(..., 1, C)`; 0 means a uniform f."""
     return log_softmax(2 * log_p - log_f)
 
 
-def _written(
+def _pseudo_documents(
     corpus: WordCounts,
     vectors: np.ndarray,
     words: Sequence[list[np.ndarray]],
     settings: WestClassSettings,
     seeds: Sequence[int],
 ) -> tuple[list[str], list[int]]:
-    """Pseudo-documents class after class, and where those of each trial begin. words: of each class, a trial."""
-    written: list[str] = []
+    """Return all pseudo-documents, class by class, and the position of the first document of each trial.
+
+    words: per trial, the words of each class. seeds: one per trial.
+    """
+    documents: list[str] = []
     first: dict[tuple[bytes, ...], int] = {}
     starts = []
     for seed, of_trial in zip(seeds, words, strict=True):
         key = tuple(map(bytes, of_trial))
         if key not in first:
-            first[key] = len(written)
-            for place, of_class in enumerate(of_trial):
-                written += pseudo_documents(
+            first[key] = len(documents)
+            for index, of_class in enumerate(of_trial):
+                documents += pseudo_documents(
                     corpus,
                     vectors,
                     of_class,
                     documents=settings.documents,
                     nearest=settings.nearest,
                     background=settings.background,
-                    seed=np.random.SeedSequence((seed, place)),
+                    seed=np.random.SeedSequence((seed, index)),
                 )
         starts.append(first[key])
-    return written, starts
+    return documents, starts
 
 
-def _given_words(
+def _words_of_settings(
     seed_words: str | dict[str, list[str]], classes: Sequence[str], tokenizer: WordTokenizer
 ) -> list[np.ndarray] | None:
-    """Places in the vocabulary of what the user said stands for each class; None if labelled rows say it."""
+    """Return the vocabulary indices of each class's words; None if they come from labelled rows."""
     if seed_words == "labels":
         return None
-    said = {name: [name] for name in classes} if isinstance(seed_words, str) else seed_words
-    if set(said) != set(classes):
-        raise ConfigError(f"method.seed_words is of {', '.join(said)}; give words of each class: {', '.join(classes)}")
-    places = {word: place for place, word in enumerate(tokenizer.words)}
-    found = []
+    by_class = {name: [name] for name in classes} if isinstance(seed_words, str) else seed_words
+    if set(by_class) != set(classes):
+        raise ConfigError(
+            f"method.seed_words has words of {', '.join(by_class)}; give words of each class: {', '.join(classes)}"
+        )
+    index_of = {word: index for index, word in enumerate(tokenizer.words)}
+    indices = []
     for name in classes:
-        words = dict.fromkeys(part for word in said[name] for part in split_words(word))
-        known = [places[word] for word in words if word in places]
+        words = dict.fromkeys(part for word in by_class[name] for part in split_words(word))
+        known = [index_of[word] for word in words if word in index_of]
         if not known:
             raise ConfigError(f"no text has any of {', '.join(words)}, for class {name!r}; give method.seed_words")
-        found.append(np.array(known))
-    together = np.concatenate(found)
+        indices.append(np.array(known))
+    together = np.concatenate(indices)
     if len(twice := together[np.bincount(together)[together] > 1]):
         raise ConfigError(f"{tokenizer.words[twice[0]]!r} stands for two classes; give it to one in method.seed_words")
-    return found
+    return indices

@@ -1,17 +1,17 @@
-"""Dropout as torch has it, four times as fast on a CPU."""
+"""Dropout that is four times as fast as torch's on a CPU."""
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-LEVELS = 2**16  # a share is kept to so many
+LEVELS = 2**16  # resolution of the dropout probability
 
 
 class Dropout(nn.Dropout):
-    """Each element is 0 with probability p, to 16 bits, else it is divided by 1 - p; in evaluation nothing happens.
+    """Set each element to 0 with probability p (rounded to 16 bits), else divide it by 1 - p; identity in evaluation.
 
-    On a CPU an element takes a quarter of a random word of 64 bits, where torch's own draws a word for each and
-    compares them one by one. Before a small head that is all the time there is.
+    On a CPU an element uses a quarter of a random 64-bit word; torch's own dropout draws one word per element. Before
+    a small head, dropout dominates the time of a step.
     """
 
     def forward(self, x: Tensor) -> Tensor:

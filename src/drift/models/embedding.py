@@ -1,8 +1,9 @@
-"""Texts to vectors with a fixed encoder: computed once, piece by piece, and kept on disk by content."""
+"""Text embeddings from a fixed encoder, computed once and cached on disk by content."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,17 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 
+from drift.data.batches import batches_by_length, pad_rows
 from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.texts import checked
 from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
+from drift.models.devices import best_device, device_of
 from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
 
-FORMAT = "embeddings/1"  # to be raised when the same texts and encoder give other vectors
-TEXTS_PER_FILE = 1024  # texts in one file: all that a crash can lose, and enough to find some of like length
-CHARACTERS_A_TOKEN = 16  # far more than words have; a longer text is not read to its end
+FORMAT = "embeddings/1"  # increase it when the same texts and encoder give different vectors
+TEXTS_PER_FILE = 1024  # at most this many are lost in a crash; enough to batch texts of similar length
+CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: bounds how much of a long text is tokenised
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
@@ -35,14 +37,20 @@ def embed(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """One vector a text, `(N, D)` in float32, mapped from a file in the cache, which is made first if need be.
+    """Return one vector per text, `(N, D)` in float32, memory-mapped from the cache, which is filled first if needed.
 
-    encoder: as for `load_encoder`. max_length: a text's further tokens are left out. batch_tokens: tokens in a forward,
-    padding included. pool: as for `text_vectors`. jobs: forwards at once, None for as many as torch has threads; the
-    vectors do not depend on it. progress: `progress(title, total)` gives, for a block, what is called once a text.
+    The encoder runs on the accelerator if there is one.
+
+    texts: the texts to embed.
+    encoder: name or folder, as for `load_encoder`.
+    max_length: maximum number of tokens per text; further tokens are ignored.
+    batch_tokens: maximum number of tokens per forward pass, padding included.
+    pool: how token vectors are combined, as for `text_vectors`.
+    jobs: number of concurrent forward passes; None uses the number of torch's threads. The vectors do not depend on it.
+    progress: `progress(title, total)` returns a context manager that yields a function to call once per text.
     """
     if pool not in POOLS:
-        raise ConfigError(f"pool is {pool!r}; it is one of {', '.join(POOLS)}")
+        raise ConfigError(f"pool is {pool!r}; give one of {', '.join(POOLS)}")
     settings = (FORMAT, fingerprint(encoder), max_length, pool)
     starts = range(0, max(len(texts), 1), TEXTS_PER_FILE)
     rows_in_order = checked(texts)
@@ -53,74 +61,85 @@ def embed(
         return cached
     model, tokenizer = load_encoder(encoder)
     check_length(max_length, encoder, model, tokenizer)
+    model = model.to(best_device())
     width = model.config.hidden_size * (2 if pool == "layers" else 1)
-    threads = torch.get_num_threads()
-    # Threads of ours with one of torch's each: handing over whole forwards costs less than sharing every operation.
-    workers = ThreadPoolExecutor(jobs or threads, initializer=torch.set_num_threads, initargs=(1,))
-    try:
-        with workers, (progress or silent)("Embedding texts", len(texts)) as tick:
-            for start, file in zip(starts, files, strict=True):
-                piece = list(texts[start : start + TEXTS_PER_FILE])
-                if read_array(file) is not None:
-                    for _ in piece:
-                        tick()
-                    continue
-                tokens = _tokenized(tokenizer, piece, max_length)
-                forward = partial(_vectors, model, tokens, pool=pool, padding=tokenizer.pad_token_id)
-                vectors = np.empty((len(piece), width), dtype=np.float32)
-                batches = like_batches([len(row) for row in tokens], batch_tokens)
-                for rows, found in zip(batches, workers.map(forward, batches), strict=True):
-                    vectors[rows] = found
-                    for _ in rows:
-                        tick()
-                write_array(file, [vectors], vectors.shape)
-    finally:
-        torch.set_num_threads(threads)
+    embed_piece = partial(_embed_piece, model, tokenizer, width, max_length, batch_tokens, pool)
+    with _one_thread_each(jobs) as workers, (progress or silent)("Embedding texts", len(texts)) as tick:
+        for start, file in zip(starts, files, strict=True):
+            piece = list(texts[start : start + TEXTS_PER_FILE])
+            if read_array(file) is None:
+                write_array(file, [embed_piece(piece, workers, tick)], (len(piece), width))
+            else:
+                for _ in piece:
+                    tick()
     if len(files) > 1:
         write_array(whole, map(np.load, files), (len(texts), width))
     mapped: np.ndarray = np.load(whole, mmap_mode="r")
     return mapped
 
 
+@contextmanager
+def _one_thread_each(jobs: int | None) -> Iterator[ThreadPoolExecutor]:
+    """Workers that use one torch thread each: whole forward passes in parallel cost less than splitting each one."""
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(jobs or threads, initializer=torch.set_num_threads, initargs=(1,)) as workers:
+            yield workers
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _embed_piece(
+    model: nn.Module,
+    tokenizer: Any,
+    width: int,
+    max_length: int,
+    batch_tokens: int,
+    pool: str,
+    texts: list[str],
+    workers: ThreadPoolExecutor,
+    tick: Callable[[], None],
+) -> np.ndarray:
+    """Return the vectors of some texts, `(n, width)`."""
+    tokens = _tokenized(tokenizer, texts, max_length)
+    forward = partial(_vectors, model, tokens, pool=pool, padding=tokenizer.pad_token_id)
+    vectors = np.empty((len(texts), width), dtype=np.float32)
+    batches = batches_by_length([len(row) for row in tokens], batch_tokens)
+    for rows, embedded in zip(batches, workers.map(forward, batches), strict=True):
+        vectors[rows] = embedded
+        for _ in rows:
+            tick()
+    return vectors
+
+
 def _vectors(model: nn.Module, tokens: list[list[int]], rows: list[int], *, pool: str, padding: int) -> np.ndarray:
-    ids = pad_sequence([torch.tensor(tokens[row]) for row in rows], batch_first=True, padding_value=padding)
-    real = torch.arange(ids.shape[1]) < torch.tensor([[len(tokens[row])] for row in rows])
+    ids, mask = pad_rows([tokens[row] for row in rows], padding)
+    device = device_of(model)
     with torch.inference_mode():
-        return text_vectors(model, ids, real.long(), pool).numpy()
+        return text_vectors(model, ids.to(device), mask.to(device), pool).cpu().numpy()
 
 
 def _tokenized(tokenizer: Any, texts: list[str], max_length: int) -> list[list[int]]:
-    """Token ids, at most `max_length` a text.
+    """Return token ids, at most `max_length` per text.
 
-    Tokenizers read a text to its end before they cut it. A long one is cut first, between words, which changes nothing
-    if tokens enough are left; else it is read as a whole.
+    A tokenizer reads a whole text before it truncates. So a long text is first cut between words. If too few tokens
+    are left, the whole text is tokenised instead; the result is the same either way.
     """
 
     def token_ids(texts: list[str]) -> list[list[int]]:
         return tokenizer(texts, truncation=True, max_length=max_length)["input_ids"] if texts else []
 
-    enough = max_length * CHARACTERS_A_TOKEN
+    enough = max_length * CHARACTERS_PER_TOKEN
     heads = [text if len(text) <= enough else text[:enough].rpartition(" ")[0] for text in texts]
     tokens = token_ids(heads)
     short = [row for row, text in enumerate(texts) if len(heads[row]) < len(text) and len(tokens[row]) < max_length]
-    for row, found in zip(short, token_ids([texts[row] for row in short]), strict=True):
-        tokens[row] = found
-    return [row or [tokenizer.pad_token_id] for row in tokens]  # an empty text has no token where none are added
-
-
-def like_batches(lengths: list[int], batch_tokens: int) -> list[list[int]]:
-    """Rows of like length together, so that hardly anything is padding; the longest first."""
-    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-    batches = []
-    while order:
-        size = max(1, batch_tokens // lengths[order[0]])
-        batches.append(order[:size])
-        order = order[size:]
-    return batches
+    for row, ids in zip(short, token_ids([texts[row] for row in short]), strict=True):
+        tokens[row] = ids
+    return [row or [tokenizer.pad_token_id] for row in tokens]  # an empty text has no tokens if the tokenizer adds none
 
 
 def fingerprint(encoder: str) -> str:
-    """What the encoder is: the content of its folder, or the revision that the hub gave."""
+    """Return an identifier of the encoder's content: a hash of its folder, or its revision on the hub."""
     folder = Path(encoder_path(encoder))
     if not folder.is_dir():
         model, _ = load_encoder(encoder)
@@ -134,6 +153,7 @@ def fingerprint(encoder: str) -> str:
 
 
 def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> None:
+    """Refuse, with a ConfigError, a `max_length` that the encoder cannot process. encoder: its name, for messages."""
     limit = min(getattr(model.config, "max_position_embeddings", max_length), tokenizer.model_max_length)
     least = tokenizer.num_special_tokens_to_add() + 1
     if not least <= max_length <= limit:
@@ -141,7 +161,7 @@ def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> N
 
 
 def read_array(file: Path) -> np.ndarray | None:
-    """The array in a file; None where there is none, or one cut short."""
+    """Return the array in a file, memory-mapped; None if the file is missing or truncated."""
     try:
         array: np.ndarray = np.load(file, mmap_mode="r")
     except (OSError, ValueError):
@@ -150,7 +170,10 @@ def read_array(file: Path) -> np.ndarray | None:
 
 
 def write_array(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
-    """Arrays, one below the other, as one of this shape in the cache; they are never held all at once."""
+    """Write arrays, concatenated along the first axis, as one array of this shape to the cache.
+
+    arrays: consumed one at a time, so that they are never all in memory.
+    """
     with cache_file(path) as aside, aside.open("wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)

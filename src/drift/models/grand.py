@@ -1,4 +1,4 @@
-"""GRAND, the graph random neural network of Feng et al. (2020), many trials of it as one module."""
+"""GRAND, the graph random neural network of Feng et al. (2020), with many trials in one module."""
 
 import math
 from collections.abc import Sequence
@@ -16,10 +16,18 @@ from drift.models.propagation import OnGraph, Streams, check_rate, select_rows
 
 @dataclass(frozen=True)
 class Recipe:
-    """What GRAND is trained with. The defaults are the published ones for Cora.
+    """Hyperparameters of GRAND. The defaults are the published ones for Cora.
 
-    order: K, how far features travel. views: S, augmentations a step. temperature: T, sharpens the views' mean.
-    consistency_weight: λ. patience: steps without a better dev loss or accuracy before it stops.
+    order: K, the number of propagation steps.
+    views: S, augmentations per step.
+    temperature: T, sharpens the mean of the views.
+    consistency_weight: λ.
+    hidden: width of the hidden layer.
+    drop_node: δ, the probability that a node's features are dropped.
+    input_dropout, hidden_dropout: dropout rates.
+    batch_norm: whether input and hidden layer are batch-normalised.
+    learning_rate, weight_decay: of the optimiser.
+    patience: steps without a better dev loss or accuracy before training stops.
     """
 
     order: Annotated[int, Field(ge=0)] = 8
@@ -54,28 +62,32 @@ PUBLISHED = {
 
 
 def consistency(log_p: Tensor, temperature: float) -> Tensor:
-    """How far the views are from their sharpened mean: mean over views and nodes of ‖p - p̄'‖², one value a trial.
+    """Return the distance of the views to their sharpened mean: mean over views and nodes of ‖p - p̄'‖², per trial.
 
-        p̄'_j ∝ p̄_j^(1/T), p̄ the mean over views; no gradient goes through it
+        p̄'_j ∝ p̄_j^(1/T), p̄ the mean over views; treated as a constant
 
-    log_p: `(views, ..., N, C)`.
+    log_p: `(views, ..., N, C)`. temperature: T.
     """
-    log_power = log_p.detach().logsumexp(0) / temperature  # up to a constant, which the next line takes out
+    log_power = log_p.detach().logsumexp(0) / temperature  # up to a constant, which the next line removes
     target = (log_power - log_power.logsumexp(-1, keepdim=True)).exp()  # torch.softmax is slow over few classes
     return (log_p.exp() - target).square().sum(-1).mean(-1).mean(0)
 
 
 class Grand(OnGraph):
-    """A two-layer perceptron on features that have travelled over the graph, X̄ = 1/(K+1) Σ Â^k D X, for every trial.
+    """A two-layer perceptron on features propagated over the graph, X̄ = 1/(K+1) Σ Â^k D X, for every trial.
 
-    D drops nodes at random in training and is 1 - δ otherwise. Called with the numbers of nodes it gives logits
-    `(trials, N, C)`, of one augmentation in training; `augmentations` gives those of S.
+    D drops nodes at random in training and is 1 - δ otherwise. Called with node indices, the module returns logits
+    `(trials, N, C)`, in training those of one augmentation; `augmentations` returns those of S.
 
-    features, edges, seeds: as for `GCN`. reordered: X W₁ travels in place of X, 32 columns in place of 1,433. Differs
-    from the original work: input dropout falls on X, not X̄, and the input's batch-norm has the statistics of one draw
-    throughout. With neither it is exact. False is the original order: for a few trials, as it holds X̄ for each.
-    Differs from the original work: first weights are Glorot's. Those of the published code have a mean below 0, so that
-    most hidden units begin dead and training takes well over 1,000 steps; from these it takes 300.
+    features, edges, classes, seeds: as for `GCN`.
+    recipe: hyperparameters.
+    reordered: propagate X W₁ instead of X, 32 columns instead of 1,433. False is the original order; it stores X̄ per
+        trial, so use it for few trials only.
+
+    Differs from the original work: with `reordered`, input dropout is applied to X and not to X̄, and the input's
+    batch normalisation uses the statistics of one draw throughout. With neither, the result is exact.
+    Differs from the original work: initial weights are Glorot's. Those of the published code have a negative mean, so
+    that most hidden units are dead at first and training takes well over 1,000 steps; here it takes 300.
     """
 
     def __init__(
@@ -99,54 +111,54 @@ class Grand(OnGraph):
         self.second_bias = nn.Parameter(torch.zeros(trials, 1, classes))
         for trial, generator in enumerate(self.streams.generators()):
             for weight in (self.first_weight, self.second_weight):
-                bound = math.sqrt(6 / sum(weight.shape[1:]))  # Glorot's
+                bound = math.sqrt(6 / sum(weight.shape[1:]))  # Glorot initialisation
                 nn.init.uniform_(weight.data[trial], -bound, bound, generator=generator)
         self.input_norm = StackedBatchNorm(trials, width) if recipe.batch_norm else None
         self.hidden_norm = StackedBatchNorm(trials, recipe.hidden) if recipe.batch_norm else None
         if self.input_norm is not None and reordered:
-            self.input_norm.measure(self._travelled(Streams([0])))
+            self.input_norm.measure(self._propagated(Streams([0])))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Logits of nodes `(N,)`, or of each trial's own `(trials, N)`."""
+        """Return the logits of nodes `(N,)`, or of different nodes per trial, `(trials, N)`."""
         return self._view(rows) if self.training else self._finish(self._expected(), rows)
 
     def representations(self) -> Tensor:
-        """The hidden layer of every node, after its activation and without dropout: `(trials, nodes, hidden)`."""
+        """Return the activated hidden layer of every node, without dropout: `(trials, nodes, hidden)`."""
         return torch.relu(self._expected())
 
     def augmentations(self, rows: Tensor) -> Tensor:
-        """Logits of S augmentations, `(views, trials, N, C)`."""
+        """Return the logits of S augmentations, `(views, trials, N, C)`. rows: node indices."""
         return torch.stack([self._view(rows) for _ in range(self.recipe.views)])
 
     def own_loss(self, rows: Tensor, labels: Tensor) -> Tensor:
-        """What it is trained with: mean cross-entropy of the labelled nodes over views, and λ times their consistency.
+        """Return GRAND's loss, `(trials,)`: cross-entropy of the labelled nodes over views, and λ times consistency.
 
-        rows, labels: `(trials, N)`. Returns `(trials,)`.
+        rows, labels: node indices and class indices of the labelled nodes, `(trials, N)`.
         """
         log_p = self._log_views()
-        own = torch.stack([select_rows(view, rows) for view in log_p])  # (views, trials, N, C)
-        supervised = -own.gather(-1, labels.expand(len(own), -1, -1).unsqueeze(-1)).mean((0, 2, 3))
+        log_q = torch.stack([select_rows(view, rows) for view in log_p])  # (views, trials, N, C)
+        supervised = -log_q.gather(-1, labels.expand(len(log_q), -1, -1).unsqueeze(-1)).mean((0, 2, 3))
         return supervised + self.recipe.consistency_weight * consistency(log_p, self.recipe.temperature)
 
     def regularizer(self) -> Tensor:
-        """λ times the consistency of S views of all nodes, `(trials,)`."""
+        """Return λ times the consistency of S views of all nodes, `(trials,)`."""
         return self.recipe.consistency_weight * consistency(self._log_views(), self.recipe.temperature)
 
     def _log_views(self) -> Tensor:
-        """log p of every node in S views, `(views, trials, nodes, C)`."""
+        """Return log p of every node in S views, `(views, trials, nodes, C)`."""
         return log_softmax(self.augmentations(torch.arange(self.nodes, device=self.first_weight.device)))
 
     def _view(self, rows: Tensor) -> Tensor:
         return self._finish(self._reordered() if self.reordered else self._original(), rows)
 
     def _expected(self) -> Tensor:
-        """The first layer before its activation, with 1 - δ of every node in place of a draw."""
+        """Return the first layer before its activation, with nodes scaled by 1 - δ instead of dropped at random."""
         weight, bias = self._first_layer()
-        travelled = self.adjacency.propagate_mean(self.features @ weight, self.recipe.order)
-        return travelled * (1 - self.recipe.drop_node) + bias
+        propagated = self.adjacency.propagate_mean(self.features @ weight, self.recipe.order)
+        return propagated * (1 - self.recipe.drop_node) + bias
 
     def _reordered(self) -> Tensor:
-        """The first layer before its activation: X W₁ travels."""
+        """Return the first layer before its activation, by propagating X W₁."""
         weight, bias = self._first_layer()
         rate = self.recipe.input_dropout
         values = self.streams.dropout(self.features.values, rate) if rate else None
@@ -155,28 +167,28 @@ class Grand(OnGraph):
         return self.adjacency.propagate_mean(x, self.recipe.order).add_(bias)
 
     def _original(self) -> Tensor:
-        """The first layer before its activation: X travels, `(trials, nodes, d)`."""
-        x, rate = self._travelled(self.streams), self.recipe.input_dropout
+        """Return the first layer before its activation, by propagating X, `(trials, nodes, d)`."""
+        x, rate = self._propagated(self.streams), self.recipe.input_dropout
         if self.input_norm is not None:
             x = self.input_norm(x)
         if rate:
             x = x * self.streams.kept(rate, *x.shape[1:]).div_(1 - rate)
         return x @ self.first_weight + self.first_bias
 
-    def _travelled(self, streams: Streams) -> Tensor:
-        """X̄, without the nodes that are dropped in each stream."""
+    def _propagated(self, streams: Streams) -> Tensor:
+        """Return X̄, without the nodes that each stream drops."""
         nodes = streams.kept(self.recipe.drop_node, self.nodes, 1)
         return self.adjacency.propagate_mean(self.features.rows.to_dense() * nodes, self.recipe.order)
 
     def _first_layer(self) -> tuple[Tensor, Tensor]:
-        """W₁ and b₁ with the input's batch-norm in them."""
+        """Return W₁ and b₁ with the input's batch normalisation folded into them."""
         if self.input_norm is None:
             return self.first_weight, self.first_bias
         scale, shift = self.input_norm.affine()  # (trials, 1, d)
         return scale.mT * self.first_weight, self.first_bias + shift @ self.first_weight
 
     def _finish(self, hidden: Tensor, rows: Tensor) -> Tensor:
-        """From the first layer before its activation, `(trials, nodes, hidden)`, to logits."""
+        """Return the logits of these rows. hidden: the first layer before its activation, `(trials, nodes, hidden)`."""
         hidden, rate = torch.relu(hidden), self.recipe.hidden_dropout
         second: Tensor = self.second_weight
         if self.hidden_norm is not None:
@@ -188,11 +200,11 @@ class Grand(OnGraph):
 
 
 class StackedBatchNorm(nn.Module):
-    """Batch-norm over the nodes of each trial: `(trials, nodes, width)` to the same."""
+    """Batch normalisation over the nodes of each trial: `(trials, nodes, width)` to the same shape."""
 
     running_mean: Tensor
     running_var: Tensor
-    momentum, epsilon = 0.1, 1e-5  # torch's
+    momentum, epsilon = 0.1, 1e-5  # torch's defaults
 
     def __init__(self, trials: int, width: int) -> None:
         super().__init__()
@@ -213,10 +225,10 @@ class StackedBatchNorm(nn.Module):
         return (x - mean) * (var + self.epsilon).rsqrt() * self.weight + self.bias
 
     def affine(self) -> tuple[Tensor, Tensor]:
-        """What it does with the statistics it has: x * scale + shift."""
+        """Return scale and shift of the normalisation with the running statistics: x * scale + shift."""
         scale = self.weight * (self.running_var + self.epsilon).rsqrt()
         return scale, self.bias - self.running_mean * scale
 
     def measure(self, x: Tensor) -> None:
-        """Take the statistics of `x` for all trials, `(1, nodes, width)`."""
+        """Set the running statistics of all trials to those of `x`, `(1, nodes, width)`."""
         self.running_var[:], self.running_mean[:] = torch.var_mean(x, dim=1, keepdim=True)

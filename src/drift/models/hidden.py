@@ -1,7 +1,7 @@
-"""The hidden states of a student: rows mixed at a layer on the way through it, or read where its last layer reads them.
+"""Hidden states of a student: mix rows at a layer, or read the input of the last layer.
 
-Both happen in the student's own forward, by hooks that live as long as the call, so wrapped and sharded students are
-served as they are.
+Both use hooks on the student's own forward pass, which are removed after the call, so wrapped and sharded students work
+unchanged.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from drift.models.stacked import Stacked, StackedLinear
 
 
 def depth(module: nn.Module) -> int:
-    """At how many layers rows can be mixed: those of a transformer; else one, where the last layer reads."""
+    """Return the number of layers at which rows can be mixed: those of a transformer, or 1 (the last layer)."""
     layers = _encoder_layers(module)
     return 1 if layers is None else len(layers)
 
@@ -26,19 +26,23 @@ def depth(module: nn.Module) -> int:
 def mixed_log_probabilities(
     module: nn.Module, parts: Sequence[Inputs], layer: int, share: float, order: Tensor, *, stacked: bool = False
 ) -> Tensor:
-    """log f(x, θ) `(..., N, C)` where hidden states at a layer are share h + (1 - share) h[order].
+    """Return log f(x, θ) `(..., N, C)` with hidden states at a layer replaced by share h + (1 - share) h[order].
 
-    parts: inputs of one or several batches, N rows together. layer: from 1 to `depth`; states are mixed as they leave
-    it. order: `(N,)`, the row each is mixed with.
+    module: the student.
+    parts: inputs of one or several batches, with N rows in total.
+    layer: from 1 to `depth`; its output is mixed.
+    share: weight of a row's own states.
+    order: index of the row that each row is mixed with, `(N,)`.
+    stacked: whether the student is several trials.
 
-    Texts of two lengths are mixed token by token as far as both go. Beyond that a row has its own states, and what its
-    partner says past the row's end is not read: padding is never mixed in, and a share of 1 changes nothing.
+    Texts of different lengths are mixed token by token up to the length of the shorter. Beyond it a row keeps its own
+    states, and its partner's further tokens are not used: padding is never mixed in, and a share of 1 changes nothing.
     """
     layers = _encoder_layers(module)
     if layers is None:
         last_layer(module)
         log_q = joined([log_probabilities(module, part, stacked=stacked) for part in parts])
-        # The last layer is linear: mixing what it reads is mixing its logits, and so much cheaper.
+        # The last layer is linear: mixing its input is equal to mixing its logits, and much slower.
         return log_softmax(share * log_q + (1 - share) * log_q.index_select(-2, order))
     inputs = _one_batch(parts)
     real = inputs["attention_mask"].bool()
@@ -54,12 +58,12 @@ def mixed_log_probabilities(
 
 
 def representations(module: nn.Module, inputs: Inputs, *, stacked: bool = False) -> tuple[Tensor, Tensor]:
-    """log f(x, θ) `(..., N, C)` and the vectors `(..., N, D)` that the last layer reads, in one forward."""
-    read: list[Tensor] = []
-    with last_layer(module).register_forward_pre_hook(lambda layer, args: read.append(args[0])):
+    """Return log f(x, θ) `(..., N, C)` and the last layer's input `(..., N, D)`, from one forward pass."""
+    last_inputs: list[Tensor] = []
+    with last_layer(module).register_forward_pre_hook(lambda layer, args: last_inputs.append(args[0])):
         log_q = log_probabilities(module, inputs, stacked=stacked)
-    vectors = read[-1] if read else log_q[:0]
-    if vectors.dim() > log_q.dim() and "words" in inputs:  # a tagger reads every sub-word
+    vectors = last_inputs[-1] if last_inputs else log_q[:0]
+    if vectors.dim() > log_q.dim() and "words" in inputs:  # a tagger computes logits of every sub-word
         vectors = vectors.flatten(0, 1)[inputs["words"]]
     if vectors.shape[:-1] != log_q.shape[:-1]:
         raise _unknown(module)
@@ -67,36 +71,36 @@ def representations(module: nn.Module, inputs: Inputs, *, stacked: bool = False)
 
 
 def representations_move(module: nn.Module) -> bool:
-    """Whether anything before the last layer is trained, so that what it reads can change."""
+    """Return whether any parameter before the last layer is trained, so that representations can change."""
     last = {id(parameter) for parameter in last_layer(module).parameters()}
     return any(parameter.requires_grad and id(parameter) not in last for parameter in module.parameters())
 
 
 def last_layer(module: nn.Module) -> nn.Linear | StackedLinear:
-    """The linear layer that gives the logits."""
+    """Return the linear layer that computes the logits; ConfigError if there is none."""
     linear = [layer for layer in module.modules() if isinstance(layer, (nn.Linear, StackedLinear))]
-    one_by_one = any(isinstance(part, Stacked) and not part.batched for part in module.modules())
-    if not linear or one_by_one:
+    vmapped = any(isinstance(part, Stacked) and not part.batched for part in module.modules())
+    if not linear or vmapped:
         raise _unknown(module)
     return linear[-1]
 
 
 def class_count(module: nn.Module) -> int:
-    """How many classes the last layer tells apart."""
+    """Return the number of classes, which is the last layer's width."""
     return int(last_layer(module).weight.shape[-2])
 
 
 def _one_batch(parts: Sequence[Any]) -> dict[str, Tensor]:
-    """Token ids and masks `(N, T)` of several batches, padded to one length."""
+    """Return token ids and masks `(N, T)` of several batches, padded to the same length."""
     longest = max(part["input_ids"].shape[1] for part in parts)
-    # Padding with zeros: whatever token that is, it is masked.
+    # Zeros: the padding token does not matter, because it is masked.
     return {
         name: torch.cat([pad(part[name], (0, longest - part[name].shape[1])) for part in parts]) for name in parts[0]
     }
 
 
 def _encoder_layers(module: nn.Module) -> nn.ModuleList | None:
-    """The layers of a transformer; None where there is no transformer in the module."""
+    """Return the layers of a transformer; None if the module has no transformer."""
     depths = [getattr(getattr(part, "config", None), "num_hidden_layers", None) for part in module.modules()]
     depth = next((depth for depth in depths if depth is not None), None)
     if depth is None:
@@ -109,6 +113,6 @@ def _encoder_layers(module: nn.Module) -> nn.ModuleList | None:
 
 def _unknown(module: nn.Module) -> ConfigError:
     return ConfigError(
-        f"hidden states of {type(module).__name__} are not known: it is no transformer with a list of layers, and does"
-        " not end in a linear layer; use another model, or a method that does not mix or compare them"
+        f"hidden states of {type(module).__name__} are not accessible: it is not a transformer with a list of layers,"
+        " and does not end in a linear layer; use another model, or a method that does not mix or compare them"
     )

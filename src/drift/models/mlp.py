@@ -1,4 +1,4 @@
-"""A multi-layer perceptron: the default student for feature vectors, and the two-layer network of two moons."""
+"""Multi-layer perceptron: the default student for feature vectors, and the two-layer network of two moons."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,11 @@ def mlp(
     input_dropout: float = 0.0,
     dropout: float = 0.0,
 ) -> nn.Sequential:
-    """Linear layers `features -> hidden... -> classes`, an activation and dropout (if any) between them."""
+    """Build linear layers `features -> hidden... -> classes` with activations, and dropout if any, between them.
+
+    features: width of the input. classes: number of logits. hidden: width of each hidden layer. activation: tanh, relu
+    or gelu. input_dropout: dropout rate on the input. dropout: dropout rate after each hidden layer.
+    """
     layers: list[nn.Module] = [nn.Dropout(input_dropout)] if input_dropout else []
     width = features
     for size in hidden:

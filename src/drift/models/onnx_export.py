@@ -1,4 +1,4 @@
-"""A trained text classifier as one ONNX file: token ids to probabilities, for programs without torch."""
+"""Export of a text classifier to one ONNX file, from token ids to probabilities, for use without torch."""
 
 import copy
 import os
@@ -10,13 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from drift.data.files import atomic_file
-from drift.data.packages import needed_for
-from drift.errors import StateError
+from drift.errors import StateError, needed_for
 from drift.models.encoders import quietly
 
 INPUTS = ("input_ids", "attention_mask")
 TOLERANCE = 1e-4
-SAMPLES = (  # of other numbers and lengths, so that one written into the graph shows
+SAMPLES = (  # of different sizes, to detect a size that was fixed in the graph
     ["", "One short text.", "A text that is somewhat longer than the other two, as real ones often are."],
     ["word " * 60],
 )
@@ -38,10 +37,16 @@ class _Probabilities(nn.Module):
 def export_classifier(
     module: nn.Module, tokenizer: Any, path: str | os.PathLike[str], *, temperature: float = 1.0
 ) -> None:
-    """Write a fine-tuned classifier or a `FrozenClassifier` as an ONNX file that computes what torch does.
+    """Write a fine-tuned classifier or a `FrozenClassifier` as an ONNX file.
 
-    The graph takes `input_ids` and `attention_mask`, int64 of any shape `(N, T)`, and gives `probabilities`, `(N, C)`:
-    the softmax of logits / temperature. It is compared with torch before the file appears; StateError if they differ.
+    The graph takes `input_ids` and `attention_mask`, int64 of any shape `(N, T)`, and returns `probabilities`,
+    `(N, C)`: the softmax of logits / temperature. Its results are compared with torch's before the file is created;
+    StateError if they differ.
+
+    module: the classifier.
+    tokenizer: its tokenizer, for the inputs of the comparison.
+    path: the file to write.
+    temperature: divides the logits.
     """
     model = _Probabilities(copy.deepcopy(module).cpu(), temperature).eval()
     batches = [tokenizer(texts, padding=True, return_tensors="pt") for texts in SAMPLES]
@@ -72,10 +77,10 @@ def _compare(model: nn.Module, batches: list[Any], file: Path) -> None:
     for batch in batches:
         with torch.inference_mode():
             expected = model(*(batch[name] for name in INPUTS)).numpy()
-        (found,) = session.run(None, {name: batch[name].numpy() for name in INPUTS})
-        gap = float(np.abs(found - expected).max())
+        (exported,) = session.run(None, {name: batch[name].numpy() for name in INPUTS})
+        gap = float(np.abs(exported - expected).max())
         if not gap <= TOLERANCE:  # NaN is a difference too
             raise StateError(
-                f"the ONNX graph is {gap:.2g} away from torch, more than {TOLERANCE}; the file was not written:"
+                f"the ONNX graph differs from torch by {gap:.2g}, more than {TOLERANCE}; the file was not written:"
                 " use the model through torch, or another encoder"
             )

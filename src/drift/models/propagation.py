@@ -1,7 +1,7 @@
-"""What graph models of many trials share: sparse products, the normalised graph, random masks, rows of logits.
+"""Shared parts of graph models with many trials: sparse products, the normalised graph, random masks, row selection.
 
-Everything stacked is `(trials, nodes, width)`. A product runs trial by trial, because sixteen columns at a time stay in
-the processor's cache: twenty trials side by side, 320 columns, take half as long again as one after another.
+Stacked tensors are `(trials, nodes, width)`. A product is computed trial by trial, because sixteen columns fit in the
+processor's cache: twenty trials at once, 320 columns, take 1.5 times as long as twenty in sequence.
 """
 
 import math
@@ -17,15 +17,15 @@ from torch.autograd.function import once_differentiable
 from drift.data.neighbours import checked_edges
 from drift.errors import ConfigError, ShapeError
 
-BLOCK = 32  # columns that travel together: as many as stay in the processor's cache
-WEYL = 2654435769  # 2^32 over the golden ratio: adding it again and again goes evenly through all seeds of 32 bits
+BLOCK = 32  # columns that are propagated together: as many as fit in the processor's cache
+WEYL = 2654435769  # 2^32 over the golden ratio: adding it repeatedly visits all 32-bit seeds evenly
 
 
 class Sparse:
-    """A constant sparse matrix M `(n, m)`, by rows and by columns, so that no step has to turn it around.
+    """A constant sparse matrix M `(n, m)`, stored by rows and by columns, so that no step has to transpose it.
 
-    rows: M, columns: Mᵀ, in CSR form with 32-bit indices, as the library under torch wants them.
-    order: which of M's values each value of Mᵀ is.
+    rows, columns: M and Mᵀ in CSR form, with the 32-bit indices that torch's sparse library expects.
+    order: for each value of Mᵀ, its position among M's values.
     """
 
     def __init__(self, rows: Tensor, columns: Tensor, order: Tensor) -> None:
@@ -33,7 +33,7 @@ class Sparse:
 
     @classmethod
     def of(cls, matrix: Tensor) -> "Sparse":
-        """From a matrix in any of torch's layouts."""
+        """Build it from a matrix in any of torch's layouts."""
         matrix = _by_rows(matrix)
         n, m = matrix.shape
         starts, column, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
@@ -48,33 +48,36 @@ class Sparse:
 
     @property
     def values(self) -> Tensor:
-        """M's values, row by row."""
+        """M's non-zero values, row by row."""
         return self.rows.values()
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """M H for each trial: `(trials, m, width)` to `(trials, n, width)`."""
+        """Return M H for each trial: `(trials, m, width)` to `(trials, n, width)`."""
         return self.product(dense)
 
     def product(self, dense: Tensor, values: Tensor | None = None) -> Tensor:
-        """M_s H_s for each trial s. values: those of M_s in place of M's own, `(trials, values of M)`."""
+        """Return M_s H_s for each trial s.
+
+        dense: H, `(trials, m, width)`. values: the non-zero values of each M_s, `(trials, values of M)`. Default: M's.
+        """
         product: Tensor = _Product.apply(dense, self, values)  # type: ignore[no-untyped-call]
         return product
 
     def propagate_mean(self, dense: Tensor, order: int) -> Tensor:
-        """(I + M + ... + M^K) H / (K + 1) for each trial, where M is symmetric and K is `order`."""
+        """Return (I + M + ... + M^K) H / (K + 1) for each trial. M must be symmetric; K: `order`; H: `dense`."""
         mixed: Tensor = _Mixed.apply(dense, self, order)  # type: ignore[no-untyped-call]
         return mixed
 
     def apply(self, change: Callable[[Tensor], Tensor]) -> "Sparse":
-        """The same matrix on another device or of another type, as `nn.Module.to` changes tensors."""
+        """Return the matrix with `change` applied to its tensors, as `nn.Module.to` does for device and dtype."""
         return Sparse(change(self.rows), change(self.columns), change(self.order))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Sparse":
-        return self  # it never changes: student and teacher look at the same one
+        return self  # constant: student and teacher share it
 
 
 class _Product(torch.autograd.Function):
-    """M H; on the way back Mᵀ G for H and nothing for M."""
+    """M H; the gradient of H is Mᵀ G, and M has none."""
 
     @staticmethod
     def forward(ctx: Any, dense: Tensor, sparse: Sparse, values: Tensor | None) -> Tensor:
@@ -88,7 +91,7 @@ class _Product(torch.autograd.Function):
 
 
 class _Mixed(torch.autograd.Function):
-    """A polynomial of a symmetric matrix is symmetric: the way back is the way there."""
+    """A polynomial of a symmetric matrix. It is symmetric too, so backward is the same as forward."""
 
     @staticmethod
     def forward(ctx: Any, dense: Tensor, sparse: Sparse, order: int) -> Tensor:
@@ -113,20 +116,20 @@ def _multiply(matrix: Tensor, dense: Tensor, values: Tensor | None, order: Tenso
     starts, column, shape = matrix.crow_indices(), matrix.col_indices(), tuple(matrix.shape)
     for trial, (one, out) in enumerate(zip(dense.unbind(), product.unbind(), strict=True)):
         if values is not None:
-            own = values[trial] if order is None else values[trial].index_select(0, order)
-            matrix = _csr(starts, column, own, shape)
-        out.addmm_(matrix, one, beta=0)  # in place: torch.mm would fill the result and copy it first
+            of_trial = values[trial] if order is None else values[trial].index_select(0, order)
+            matrix = _csr(starts, column, of_trial, shape)
+        out.addmm_(matrix, one, beta=0)  # in place: torch.mm would first fill and copy the result
     return product
 
 
 def _csr(starts: Tensor, column: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    return torch.sparse_csr_tensor(starts, column, values, shape, check_invariants=False)  # right by construction
+    return torch.sparse_csr_tensor(starts, column, values, shape, check_invariants=False)  # valid by construction
 
 
 def normalized_adjacency(edges: Tensor | np.ndarray, nodes: int) -> Sparse:
-    """Â = D^-1/2 (A + I) D^-1/2, where A has every edge in both directions, once.
+    """Return Â = D^-1/2 (A + I) D^-1/2, where A has every edge once in each direction.
 
-    edges: node numbers `(2, m)`, from and to, one direction or both.
+    edges: source and target nodes, `(2, m)`, in one direction or both. nodes: number of nodes.
     """
     one_way = torch.from_numpy(checked_edges(edges, nodes).astype(np.int64))
     loops = torch.arange(nodes).expand(2, nodes)
@@ -139,7 +142,7 @@ def normalized_adjacency(edges: Tensor | np.ndarray, nodes: int) -> Sparse:
 
 
 def row_normalized(features: Tensor) -> Tensor:
-    """Each row divided by its sum, sparse; rows that sum to 0 stay as they are."""
+    """Return each row divided by its sum, as a sparse matrix; rows that sum to 0 are unchanged."""
     features = _by_rows(features)
     starts, values = features.crow_indices(), features.values()
     row = torch.repeat_interleave(torch.arange(len(features)), starts.diff())
@@ -148,25 +151,27 @@ def row_normalized(features: Tensor) -> Tensor:
 
 
 def dense_row_normalized(features: Tensor) -> Tensor:
-    """As `row_normalized`, dense: where most features are not zero, the sparse form is three times as large."""
+    """Like `row_normalized`, but dense: if most features are non-zero, the sparse form is three times as large."""
     dense = features.to_dense()
     sums = dense.sum(1, keepdim=True)
     return dense / torch.where(sums == 0, 1, sums)
 
 
 def _by_rows(matrix: Tensor) -> Tensor:
-    """The same matrix in CSR form."""
+    """Return the matrix in CSR form."""
     if matrix.dim() != 2:
-        raise ShapeError(f"a tensor {tuple(matrix.shape)} is no matrix; give features as (nodes, d)")
+        raise ShapeError(f"a tensor {tuple(matrix.shape)} is not a matrix; give features as (nodes, d)")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return matrix.detach().to_sparse_csr()
 
 
 class Streams(nn.Module):
-    """Random masks, from a stream a trial: what a trial draws depends on its seed and on how often it has drawn.
+    """Random masks with one stream per trial: a draw depends only on the trial's seed and its number of draws.
 
-    So a trial draws the same alone as among others, and the count, a buffer, is all it takes to go on exactly.
+    So a trial draws the same numbers alone and among others, and the count, a buffer, is enough to resume exactly.
+
+    seeds: one per trial.
     """
 
     drawn: Tensor
@@ -174,16 +179,16 @@ class Streams(nn.Module):
     def __init__(self, seeds: Sequence[int]) -> None:
         super().__init__()
         if len(seeds) == 0:
-            raise ConfigError("seeds is empty; give one a trial")
+            raise ConfigError("seeds is empty; give one per trial")
         self.keys = [int(np.random.SeedSequence(seed).generate_state(1)[0]) for seed in seeds]
         self.register_buffer("drawn", torch.zeros(len(seeds), dtype=torch.int64))
 
     def rekey(self) -> None:
-        """Draw from other streams from now on: a teacher has noise of its own, and the student's count."""
+        """Switch to other streams: a teacher draws different noise, with the same count as the student."""
         self.keys = [int(np.random.SeedSequence((key, 1)).generate_state(1)[0]) for key in self.keys]
 
     def generators(self) -> list[torch.Generator]:
-        """A fresh generator a trial."""
+        """Return a new generator per trial, and increase the count."""
         counts = self.drawn.tolist()
         self.drawn += 1
         return [
@@ -192,14 +197,14 @@ class Streams(nn.Module):
         ]
 
     def kept(self, rate: float, *shape: int) -> Tensor:
-        """What dropout leaves of every trial: 0 with probability `rate`, to 16 bits, else 1; `(trials, *shape)`.
+        """Return a dropout mask, `(trials, *shape)`: 0 with probability `rate`, rounded to 16 bits, else 1.
 
-        Of a random word of 64 bits every element takes 16, or one if the rate is a half: `torch.bernoulli` makes a
-        word for each, and takes ten times as long.
+        An element uses 16 bits of a random 64-bit word, or 1 bit if the rate is 0.5. `torch.bernoulli` draws one word
+        per element, and takes ten times as long.
         """
         size, bits = math.prod(shape), 1 if rate == 0.5 else 16
         words = torch.empty(-(-size * bits // 64), dtype=torch.int64)
-        drawn = words.numpy()  # the same memory; numpy takes bits apart and compares several times faster
+        drawn = words.numpy()  # the same memory; numpy unpacks and compares bits several times faster
         kept = np.empty((len(self.keys), size), dtype=np.float32)
         for trial, generator in enumerate(self.generators()):
             words.random_(-(2**63), None, generator=generator)
@@ -210,19 +215,19 @@ class Streams(nn.Module):
         return torch.from_numpy(kept).view(-1, *shape).to(self.drawn.device)
 
     def dropout(self, values: Tensor, rate: float) -> Tensor:
-        """What dropout makes of a vector, for every trial: `(trials, len(values))`."""
+        """Return a vector after dropout, for every trial: `(trials, len(values))`."""
         return self.kept(rate, len(values)).to(values.dtype).mul_(values / (1 - rate))
 
 
 class OnGraph(nn.Module):
-    """A model that is called with the numbers of nodes; the graph is inside.
+    """Base of models that are called with node indices and store the graph.
 
-    The graph never changes: copies of the model share it, and it is no part of the state.
+    The graph is constant: copies of the model share it, and it is not part of the state.
 
-    features: X `(nodes, d)`, sparse or dense. edges: see `normalized_adjacency`. seeds: one a trial.
+    features: X `(nodes, d)`, sparse or dense. edges: see `normalized_adjacency`. seeds: one per trial.
     """
 
-    full_graph = True  # every node is computed whichever are asked for: a game asks for all it needs at once
+    full_graph = True  # all nodes are computed at every call, so a game requests all rows at once
 
     def __init__(self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int]) -> None:
         super().__init__()
@@ -238,19 +243,19 @@ class OnGraph(nn.Module):
 
 
 def check_rate(name: str, rate: float) -> float:
-    """A share of what is dropped: from 0 to below 1."""
+    """Return a dropout rate; ConfigError if it is not in [0, 1). name: of the setting, for the message."""
     if not 0 <= rate < 1:
         raise ConfigError(f"{name}={rate!r}: give the share to drop, from 0 to below 1")
     return rate
 
 
 def select_rows(logits: Tensor, rows: Tensor) -> Tensor:
-    """Logits `(trials, nodes, C)` of these nodes: the same for all trials, `(N,)`, or each its own, `(trials, N)`."""
+    """Return rows of logits `(trials, nodes, C)`. rows: nodes for all trials, `(N,)`, or per trial, `(trials, N)`."""
     if rows.dim() == 1:
         return logits.index_select(1, rows)
     trials, nodes, classes = logits.shape
     if rows.dim() != 2 or len(rows) != trials:
         raise ShapeError(f"rows are {tuple(rows.shape)} for {trials} trials; give (N,), or ({trials}, N)")
-    # One flat selection: gathering with an index for every class is several times slower, there and back.
+    # One flat selection: gathering with an index per class is several times slower, forward and backward.
     flat = rows + nodes * torch.arange(trials, device=rows.device).unsqueeze(1)
     return logits.reshape(trials * nodes, classes).index_select(0, flat.flatten()).view(trials, -1, classes)

@@ -1,4 +1,4 @@
-"""The graph convolutional network for graphs that do not fit a step: drawn neighbours to train, pieces to predict."""
+"""GCN for graphs too large for a full step: trained on sampled neighbours, predicts in pieces."""
 
 import torch
 from torch import Tensor, nn
@@ -7,17 +7,18 @@ from drift.data.neighbours import Block, Neighbours, aggregate_neighbours
 from drift.errors import ConfigError
 from drift.models.gcn import GCN
 
-NODES_PER_BATCH = 16384  # nodes that are predicted at a time
+NODES_PER_BATCH = 16384  # nodes that are predicted at once
 
 
 class SampledGCN(nn.Module):
-    """One trial of `GCN`, called with what `SampledNodes.inputs` gives.
+    """One trial of `GCN`, called with the inputs that `SampledNodes.inputs` returns.
 
-    Its parameters have the names, shapes and first values that GCN has with the one seed: either loads the other's
-    state. Differs from GCN: while training, dropout is on Â X and not on X, so that Â X is computed once for student
-    and teacher.
+    Its parameters have the same names, shapes and initial values as those of a GCN with this one seed: each loads the
+    other's state. Differs from GCN: in training, dropout is applied to Â X and not to X, so that Â X is computed once
+    for student and teacher.
 
-    width: features of a node. seed: for first weights and dropout.
+    width: features per node. classes: number of logits. seed: seed for initial weights and dropout. hidden, dropout: as
+    for `GCN`.
     """
 
     undecayed = GCN.undecayed
@@ -31,15 +32,15 @@ class SampledGCN(nn.Module):
         self.second_weight, self.second_bias = start.second_weight, start.second_bias
 
     def forward(self, features: Tensor, block: Block) -> Tensor:
-        """Logits `(N, C)` of the block's rows. features: Â X of its sources."""
+        """Return the logits `(N, C)` of the block's rows. features: Â X of its sources."""
         return aggregate_neighbours(self.messages(features), block) + self.second_bias[0]
 
     def messages(self, features: Tensor) -> Tensor:
-        """What nodes tell their neighbours: relu(Â X W₁ + b₁) W₂, `(nodes, C)`. features: Â X."""
+        """Return the messages of nodes to their neighbours: relu(Â X W₁ + b₁) W₂, `(nodes, C)`. features: Â X."""
         return self._dropped(self.hidden(features)) @ self.second_weight[0]
 
     def hidden(self, features: Tensor) -> Tensor:
-        """The hidden layer, relu(Â X W₁ + b₁), `(nodes, hidden)`. features: Â X."""
+        """Return the hidden layer, relu(Â X W₁ + b₁), `(nodes, hidden)`. features: Â X."""
         return torch.relu(self._dropped(features) @ self.first_weight[0] + self.first_bias[0])
 
     def _dropped(self, values: Tensor) -> Tensor:
@@ -50,7 +51,10 @@ class SampledGCN(nn.Module):
 
 @torch.no_grad()
 def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, piece: int = NODES_PER_BATCH) -> Tensor:
-    """Logits of all nodes, `(nodes, C)`, exactly: one layer after the other, `piece` nodes at a time, no dropout."""
+    """Return the exact logits of all nodes, `(nodes, C)`, without dropout, computed layer by layer.
+
+    model: the network. features: X. neighbours: the whole graph. piece: number of nodes to compute at once.
+    """
     if piece < 1:
         raise ConfigError(f"piece={piece}: take at least 1 node at a time")
     training = model.training
@@ -65,7 +69,7 @@ def layerwise(model: SampledGCN, features: Tensor, neighbours: Neighbours, *, pi
 
 @torch.no_grad()
 def layerwise_hidden(model: SampledGCN, features: Tensor, neighbours: Neighbours) -> Tensor:
-    """The hidden layer of all nodes, `(nodes, hidden)`, exactly; the model must be in evaluation mode."""
+    """Return the exact hidden layer of all nodes, `(nodes, hidden)`. The model must be in evaluation mode."""
     return torch.cat(
         [model.hidden(aggregate_neighbours(features, block)) for block in neighbours.pieces(NODES_PER_BATCH)]
     )

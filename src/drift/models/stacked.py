@@ -1,8 +1,8 @@
-"""Many copies of one architecture as a single module: every trial of an experiment trains at once.
+"""Many copies of one architecture in a single module, so that all trials of an experiment train at once.
 
-A small model spends its time on the cost of calls, not on arithmetic, so a hundred of them in one call cost little
-more than one. Parameters keep their names and gain a leading dimension of trials; an optimiser that works element by
-element (SGD, Adam, AdamW) then trains each trial as if it were alone.
+A small model spends its time on the overhead of calls and not on arithmetic, so a hundred models in one call cost
+little more than one. Parameters keep their names and get a leading dimension of trials; an elementwise optimiser (SGD,
+Adam, AdamW) then trains each trial independently.
 """
 
 import copy
@@ -15,7 +15,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from drift.errors import ConfigError
 from drift.models.dropout import Dropout
 
-# Layers that do the same to every element, whatever the shape: they serve stacked inputs as they are.
+# Elementwise layers: they work on stacked inputs unchanged.
 ELEMENTWISE = (nn.Tanh, nn.ReLU, nn.GELU, nn.Dropout, Dropout, nn.Identity)
 
 
@@ -30,9 +30,11 @@ class StackedLinear(nn.Module):
 
 
 class Stacked(nn.Module):
-    """Trials side by side: inputs `(trials, N, ...)` to logits `(trials, N, C)`, each trial with weights of its own.
+    """Stacked trials: inputs `(trials, N, ...)` to logits `(trials, N, C)`, each trial with its own weights.
 
-    A sequence of linear and elementwise layers runs as batched products, anything else through `torch.func.vmap`.
+    A sequence of linear and elementwise layers runs as batched products, any other module through `torch.func.vmap`.
+
+    modules: one per trial, all of the same architecture.
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
@@ -41,7 +43,7 @@ class Stacked(nn.Module):
             raise ConfigError("Stacked needs at least one module; got none")
         parameters, buffers = stack_module_state(list(modules))
         self.trials = len(modules)
-        self.single = [copy.deepcopy(modules[0]).requires_grad_(False)]  # in a list: not a submodule, only a pattern
+        self.single = [copy.deepcopy(modules[0]).requires_grad_(False)]  # in a list: not a submodule
         self.base = copy.deepcopy(modules[0])
         self.batched = _is_plain(self.base)
         if self.batched:
@@ -68,7 +70,7 @@ class Stacked(nn.Module):
         return logits
 
     def trial(self, index: int) -> nn.Module:
-        """One trial as an ordinary module, with weights of its own."""
+        """Return one trial as an ordinary module, with a copy of its weights."""
         module = copy.deepcopy(self.single[0]).train(self.training)
         for name, value in (*self.base.named_parameters(), *self.base.named_buffers()):
             one = value.detach()[index].clone()
@@ -77,7 +79,10 @@ class Stacked(nn.Module):
 
 
 def _is_plain(module: nn.Module) -> bool:
-    """Exactly these types, as a subclass may compute something else, and no parameter used twice."""
+    """Return whether the module is a sequence of known layers that share no parameter.
+
+    Types must match exactly, because a subclass may compute something else.
+    """
     return (
         type(module) is nn.Sequential
         and all(type(layer) in ELEMENTWISE or (type(layer) is nn.Linear and layer.bias is not None) for layer in module)
@@ -86,9 +91,9 @@ def _is_plain(module: nn.Module) -> bool:
 
 
 def _slots(module: nn.Module) -> dict[str, Tensor]:
-    """Every place that holds a tensor, once: a layer used twice is one place, a tied parameter several.
+    """Return the tensor of every slot, by name: a layer that is used twice has one slot, a tied parameter several.
 
-    `functional_call` would fill a place it knows by two names twice, and leave the first filling there afterwards.
+    `functional_call` would fill a slot with two names twice, and would not restore its original tensor afterwards.
     """
     return {
         f"{name}.{key}" if name else key: tensor
@@ -99,12 +104,12 @@ def _slots(module: nn.Module) -> dict[str, Tensor]:
 
 
 def _replace(module: nn.Module, name: str, value: Tensor) -> None:
-    """Put `value` in the place of the tensor of that name, and wherever else that tensor is used."""
+    """Replace the tensor of that name by `value`, wherever that tensor is used."""
     *path, leaf = name.split(".")
     owner = module.get_submodule(".".join(path))
-    kind = "_parameters" if isinstance(value, nn.Parameter) else "_buffers"
-    old = getattr(owner, kind).get(leaf)
-    getattr(owner, kind)[leaf] = value
+    registry = "_parameters" if isinstance(value, nn.Parameter) else "_buffers"
+    old = getattr(owner, registry).get(leaf)
+    getattr(owner, registry)[leaf] = value
     for other in module.modules() if old is not None else ():
-        slots = getattr(other, kind)
+        slots = getattr(other, registry)
         slots.update({key: value for key, tensor in slots.items() if tensor is old})

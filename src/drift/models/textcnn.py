@@ -1,4 +1,4 @@
-"""TextCNN (Kim, 2014) with the paper's settings: word vectors, windows of several widths, the maximum over time."""
+"""TextCNN (Kim, 2014) with the paper's settings: word vectors, windows of several widths, maximum over time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +10,14 @@ from torch.nn.functional import embedding, embedding_bag, linear, pad
 
 
 class TextCNN(nn.Module):
-    """Texts as word ids to logits: feature maps over windows of words, ReLU, maximum over time, dropout, one layer.
+    """Word ids to logits: feature maps over windows of words, ReLU, maximum over time, dropout, one linear layer.
 
-    vectors: `(V, D)`, one for each word id; trained along where `train_vectors`. classes: how many logits.
-    windows: their widths in words; maps: feature maps for each width. dropout: on the pooled maps.
+    vectors: one vector per word id, `(V, D)`.
+    classes: number of logits.
+    windows: widths of the windows, in words.
+    maps: feature maps per width.
+    dropout: dropout rate on the pooled maps.
+    train_vectors: whether the word vectors are trained.
     """
 
     def __init__(
@@ -34,24 +38,24 @@ class TextCNN(nn.Module):
         self.output = nn.Linear(maps * len(self.windows), classes)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """`(B, T)` ids, and a mask that is 1 on words and 0 on the padding after them, to logits `(B, C)`."""
+        """Return logits `(B, C)`. input_ids: `(B, T)`. attention_mask: 1 for words, 0 for the padding after them."""
         logits: Tensor = self.output(self.dropout(self.features(input_ids, attention_mask)))
         return logits
 
     def features(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The pooled maps `(B, maps * len(windows))`. A text shorter than a window is filled up with zero vectors."""
-        words, place = torch.unique(input_ids, return_inverse=True)
-        known = pad(embedding(words, self.vectors), (0, 0, 1, 0))  # (U, D); the first is padding, zero whatever its id
-        place = (place + 1) * attention_mask
-        place = pad(place, (0, max(0, max(self.windows) - place.shape[1])))  # (B, T), into `known`
+        """Return the pooled maps `(B, maps * len(windows))`. Texts shorter than a window are padded with zeros."""
+        words, positions = torch.unique(input_ids, return_inverse=True)
+        known = pad(embedding(words, self.vectors), (0, 0, 1, 0))  # (U + 1, D); the first is padding, always zero
+        positions = (positions + 1) * attention_mask
+        positions = pad(positions, (0, max(0, max(self.windows) - positions.shape[1])))  # (B, T), into `known`
         lengths = attention_mask.sum(1, keepdim=True)
         pooled = []
         for window, filters in zip(self.windows, self.filters, strict=True):
-            windows = place.unfold(1, window, 1)  # (B, starts, window)
-            past_the_end = torch.arange(windows.shape[1], device=place.device) > (lengths - window).clamp(min=0)
+            windows = positions.unfold(1, window, 1)  # (B, starts, window)
+            past_the_end = torch.arange(windows.shape[1], device=positions.device) > (lengths - window).clamp(min=0)
             largest = _MaxOverWindows.apply(known, filters.weight, windows, past_the_end)  # type: ignore[no-untyped-call]
             pooled.append(largest + filters.bias)
-        return torch.cat(pooled, 1).relu()  # ReLU after the maximum: the same, on far fewer numbers
+        return torch.cat(pooled, 1).relu()  # ReLU after the maximum gives the same result on far fewer numbers
 
 
 class _MaxOverWindows(torch.autograd.Function):
@@ -59,9 +63,9 @@ class _MaxOverWindows(torch.autograd.Function):
 
     vectors: v, of U words, `(U, D)`. weight: W, `(J, K * D)`. windows: w, `(B, T, K)`. masked: `(B, T)`.
 
-    A word stands in K windows, and a batch repeats half of its words or more, so each different word is multiplied
-    once, and windows add up what came of it. Only the window that attains a maximum has a gradient, one of T: the
-    backward adds up just those.
+    A word is in K windows, and at least half of a batch's words are repeated. So each distinct word is multiplied once,
+    and windows sum these products. Only the window with the maximum, one of T, has a gradient: backward sums just
+    those.
     """
 
     @staticmethod
@@ -73,7 +77,7 @@ class _MaxOverWindows(torch.autograd.Function):
         sums = embedding_bag(index, products, mode="sum").view(batch, times, -1)
         largest, at = sums.masked_fill_(masked.unsqueeze(2), -torch.inf).max(1)
         ctx.save_for_backward(vectors, weight, windows, at)
-        return largest.to(vectors.dtype)  # under autocast the product is in a shorter type
+        return largest.to(vectors.dtype)  # under autocast the product has a lower precision
 
     @staticmethod
     @once_differentiable
@@ -95,5 +99,5 @@ class _MaxOverWindows(torch.autograd.Function):
 
 
 def _weighted_sums(rows: Tensor, index: Tensor, weights: Tensor, first: Tensor | None = None) -> Tensor:
-    """For each bag the sum of `weights * rows[index]`; bags are rows of `index`, or begin at the places `first`."""
+    """Return the sum of `weights * rows[index]` per bag; bags are rows of `index`, or start at positions `first`."""
     return embedding_bag(index, rows, first, mode="sum", per_sample_weights=weights)

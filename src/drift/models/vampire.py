@@ -1,6 +1,6 @@
-"""VAMPIRE (Gururangan et al., 2019): a variational model of bags of words, trained on texts, read by a classifier.
+"""VAMPIRE (Gururangan et al., 2019): a variational model of bags of words, and a classifier that reads its states.
 
-Its equations, and what differs from the original work, are in methods/vampire.py.
+The equations, and the differences from the original work, are in methods/vampire.py.
 """
 
 import copy
@@ -24,13 +24,22 @@ from drift.errors import DataError
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
-FORMAT = "vampire/1"  # to be raised when the same texts give another encoder
-TOP_WORDS = 10  # of a topic, whose coherence is measured
+FORMAT = "vampire/1"  # increase it when the same texts give a different encoder
+TOP_WORDS = 10  # words per topic whose coherence is measured
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How the encoder is trained. words: of the bag, the most frequent. held_out: share of texts that choose when."""
+    """Hyperparameters of the encoder's training.
+
+    words: size of the bag, which has the most frequent words.
+    width: width of the layers, and number of topics.
+    batch_size: texts per step.
+    epochs, most_steps: maximum number of epochs and of steps.
+    patience: epochs without better coherence before training stops.
+    held_out: share of texts on which coherence is measured.
+    learning_rate: of Adam.
+    """
 
     words: int = 10_000
     width: int = 64
@@ -43,9 +52,12 @@ class Pretraining:
 
 
 class BagEncoder(nn.Module):
-    """Bags of words to q(z | d) = N(μ, σ²). places: where in the bag each token id is, `words` for those that are not.
+    """Bags of words to q(z | d) = N(μ, σ²).
 
     h₁ = softplus(W₁ counts + b₁), h₂ = softplus(W₂ h₁ + b₂), μ and log σ² linear in h₂.
+
+    places: position in the bag of each token id; `words` for ids that are not in it. words: size of the bag. width:
+    width of the layers.
     """
 
     places: Tensor
@@ -58,22 +70,26 @@ class BagEncoder(nn.Module):
         self.second, self.mean, self.log_variance = (nn.Linear(width, width) for _ in range(3))
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """h₁ and h₂, `(B, width)` each; padding is no word, whatever its id."""
+        """Return h₁ and h₂, each `(B, width)`. Padding does not count, whatever its id."""
         words = len(self.bag) - 1
-        found = self.places[input_ids].masked_fill(attention_mask == 0, words)
-        first = softplus(embedding_bag(found, self.bag, mode="sum", padding_idx=words) + self.bias)
+        positions = self.places[input_ids].masked_fill(attention_mask == 0, words)
+        first = softplus(embedding_bag(positions, self.bag, mode="sum", padding_idx=words) + self.bias)
         return first, softplus(self.second(first))
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """All that a classifier may read, `(3, B, width)`: h₁, h₂ and θ = softmax(μ)."""
+        """Return the states that a classifier reads, `(3, B, width)`: h₁, h₂ and θ = softmax(μ)."""
         first, second = self.hidden(input_ids, attention_mask)
         return torch.stack([first, second, self.mean(second).softmax(-1)])
 
 
 class Vampire(nn.Module):
-    """Texts as word ids to logits: averaged word vectors beside the fixed encoder's states, weighted, and one layer.
+    """Word ids to logits: one linear layer on averaged word vectors and a weighted sum of the fixed encoder's states.
 
-    mean, scale: of the encoder's states, `(3, 1, width)`. vectors: `(V, D)`, one for each word id; trained along.
+    encoder: the trained encoder, which is frozen.
+    mean, scale: statistics of the encoder's states, `(3, 1, width)`.
+    vectors: one trained vector per word id, `(V, D)`.
+    classes: number of logits.
+    dropout: dropout rate before the linear layer.
     """
 
     location: Tensor
@@ -92,7 +108,7 @@ class Vampire(nn.Module):
         self.output = nn.Linear(vectors.shape[1] + mean.shape[-1], classes)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """`(B, T)` ids, and a mask that is 1 on words and 0 on the padding after them, to logits `(B, C)`."""
+        """Return logits `(B, C)`. input_ids: `(B, T)`. attention_mask: 1 for words, 0 for the padding after them."""
         states = (self.encoder.states(input_ids, attention_mask) - self.location) / self.scale
         mixed = torch.einsum("s,sbw->bw", self.weights.softmax(0), states)
         mask = attention_mask.to(self.vectors.dtype)
@@ -103,7 +119,7 @@ class Vampire(nn.Module):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor], classes: int) -> "Vampire":
-        """The module whose `state_dict` this is."""
+        """Build the module from its `state_dict`. classes: number of logits."""
         words, width = state["encoder.bag"].shape
         encoder = BagEncoder(state["encoder.places"], words - 1, width)
         module = cls(encoder, state["location"], state["scale"], state["vectors"], classes)
@@ -112,7 +128,7 @@ class Vampire(nn.Module):
 
 
 class _Variational(nn.Module):
-    """The encoder with what it is trained by: topics, and the log frequencies of words, which are fixed."""
+    """The encoder with its decoder: topics, and fixed log frequencies of words."""
 
     background: Tensor
 
@@ -123,17 +139,17 @@ class _Variational(nn.Module):
         width = encoder.bag.shape[1]
         self.topics = nn.Parameter(torch.randn(width, len(background)) * (2 / (len(background) + width)) ** 0.5)
         self.norm = nn.BatchNorm1d(len(background))
-        self.norm.weight.requires_grad_(False)  # stays 1
+        self.norm.weight.requires_grad_(False)  # fixed at 1
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, kl_weight: float) -> Tensor:
-        """The negative evidence lower bound, a mean over texts. kl_weight: of the second term, as it is annealed."""
+        """Return the negative evidence lower bound, averaged over texts. kl_weight: the annealed weight β."""
         _, hidden = self.encoder.hidden(input_ids, attention_mask)
         mean, log_variance = self.encoder.mean(hidden), self.encoder.log_variance(hidden)
         theta = (mean + (log_variance / 2).exp() * torch.randn_like(mean)).softmax(-1)
         log_eta = self.norm(torch.addmm(self.background, theta, self.topics)).log_softmax(-1)
-        found = self.encoder.places[input_ids].masked_fill(attention_mask == 0, len(self.background))
-        counted = found < len(self.background)
-        likelihood = (log_eta.gather(1, found * counted) * counted).sum(1)
+        positions = self.encoder.places[input_ids].masked_fill(attention_mask == 0, len(self.background))
+        counted = positions < len(self.background)
+        likelihood = (log_eta.gather(1, positions * counted) * counted).sum(1)
         divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(1) / 2
         loss: Tensor = (kl_weight * divergence - likelihood).mean()
         return loss
@@ -147,9 +163,12 @@ def pretrained(
     settings: Pretraining | None = None,
     progress: Progress | None = None,
 ) -> tuple[BagEncoder, Tensor, Tensor]:
-    """An encoder trained on the texts, or found in the cache; and mean and scale of its states over the texts.
+    """Return an encoder trained on the texts or loaded from the cache, and the mean and scale of its states.
 
-    tokens: of the same texts by `tokenizer`. It draws from a stream of its own: the same texts are the same encoder.
+    It has its own random stream, so that the same texts give the same encoder.
+
+    texts: the texts. tokens: the same texts tokenised by `tokenizer`. settings: default: `Pretraining()`. progress: as
+    for `drift.models.embedding.embed`.
     """
     settings = settings or Pretraining()
     key = content_key(texts, FORMAT, tokenizer.key, int(tokens.lengths.sum()), astuple(settings))
@@ -157,7 +176,7 @@ def pretrained(
     corpus = WordCounts.of(texts, tokenizer)
     chosen = np.flatnonzero(corpus.telling())[: settings.words]  # the most frequent come first
     if not len(chosen):
-        raise DataError(f"none of the {len(tokenizer.words)} words may be in a bag; give more texts")
+        raise DataError(f"none of the {len(tokenizer.words)} words can be used in a bag of words; give more texts")
     places = torch.full((len(tokenizer),), len(chosen))
     places[FIRST_WORD + torch.from_numpy(chosen)] = torch.arange(len(chosen))
     with torch.random.fork_rng(devices=[]):
@@ -168,7 +187,7 @@ def pretrained(
         except (OSError, SafetensorError):
             _train(encoder, tokens, corpus, chosen, settings, progress or silent)
             with cache_file(file) as aside:
-                aside.write_bytes(save(encoder.state_dict()))  # save_file hides what the disk says
+                aside.write_bytes(save(encoder.state_dict()))  # save_file hides errors of the disk
     with torch.no_grad():
         inputs = [tokens.inputs(rows) for rows in torch.split(torch.arange(len(tokens)), 1024)]
         states = torch.cat([encoder.states(**batch) for batch in inputs], 1)
@@ -184,39 +203,39 @@ def _train(
     settings: Pretraining,
     progress: Progress,
 ) -> None:
-    """Train until the topics cohere no better on held-out texts; the encoder is then as it was when they did best."""
+    """Train until the topics' coherence on held-out texts no longer improves, and restore the best encoder."""
     held_out, rows = np.split(torch.randperm(len(tokens)).numpy(), [round(settings.held_out * len(tokens))])
     present = (corpus.counts[held_out][:, chosen] > 0).astype(np.float64).tocsc()
     background = torch.from_numpy(np.log(corpus.totals()[chosen] / corpus.totals()[chosen].sum())).float()
     model = _Variational(encoder, background)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], settings.learning_rate, fused=True)
-    an_epoch = max(1, len(rows) // settings.batch_size)
-    steps = min(settings.epochs * an_epoch, settings.most_steps)
+    epoch_steps = max(1, len(rows) // settings.batch_size)
+    steps = min(settings.epochs * epoch_steps, settings.most_steps)
     best, best_state, since = -np.inf, copy.deepcopy(encoder.state_dict()), 0
     with progress("Pre-training VAMPIRE", steps) as tick:
         for step in range(steps):
-            if step % an_epoch == 0:
-                drawn = torch.from_numpy(rows)[torch.randperm(len(rows))].tensor_split(an_epoch)
+            if step % epoch_steps == 0:
+                drawn = torch.from_numpy(rows)[torch.randperm(len(rows))].tensor_split(epoch_steps)
             kl_weight = min(1.0, 2 * step / steps)
-            loss = model(**tokens.inputs(drawn[step % an_epoch]), kl_weight=kl_weight)
+            loss = model(**tokens.inputs(drawn[step % epoch_steps]), kl_weight=kl_weight)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             tick()
-            if (step + 1) % an_epoch == 0 or step + 1 == steps:
-                found = coherence(model.topics.detach(), present)
-                since = 0 if found > best else since + 1
-                if found > best:
-                    best, best_state = found, copy.deepcopy(encoder.state_dict())
+            if (step + 1) % epoch_steps == 0 or step + 1 == steps:
+                score = coherence(model.topics.detach(), present)
+                since = 0 if score > best else since + 1
+                if score > best:
+                    best, best_state = score, copy.deepcopy(encoder.state_dict())
                 if since == settings.patience:
                     break
     encoder.load_state_dict(best_state)
 
 
 def coherence(topics: Tensor, present: "csc_matrix") -> float:
-    """Mean NPMI of the top words of each topic: log(p_ij / p_i p_j) / -log p_ij, 0 for words that never meet.
+    """Return the mean NPMI of the top words of each topic: log(p_ij / p_i p_j) / -log p_ij, 0 for disjoint words.
 
-    topics: `(topics, words)`. present: `(texts, words)`, 1 where a text has a word.
+    topics: `(topics, words)`. present: `(texts, words)`, 1 if a text has a word.
     """
     scores = []
     for top in topics.topk(min(TOP_WORDS, topics.shape[1])).indices.numpy():

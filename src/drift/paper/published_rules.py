@@ -1,20 +1,23 @@
-"""The rules published with AGNews, IMDB and Yelp, in our format."""
+"""Convert the rules published with AGNews, IMDB and Yelp to our format."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from drift.data.packages import needed_for
-from drift.errors import DataError
+from drift.errors import DataError, needed_for
 from drift.weak.python_rule import PythonRule
 from drift.weak.rules import RuleSet
 from drift.weak.schema import re2_module
 
-GAP = 20  # characters between prefix and expression
-POLARITY = 0.5  # TextBlob's sentiment beyond which its rule votes
+GAP = 20  # maximum number of characters between prefix and expression
+POLARITY = 0.5  # the rule votes if the absolute value of TextBlob's sentiment is above this
 
 
 def convert_published(published: Mapping[str, Any]) -> RuleSet:
-    """published: a rules.json as read. Its `notes` say how the keywords match, and that is what is read from them."""
+    """Convert published rules to a RuleSet.
+
+    published: the content of a rules.json. Its `notes` say how keywords match: by whole tokens, or with punctuation
+    stripped.
+    """
     try:
         notes = published.get("notes", "")
         classes = published["classes"]
@@ -33,20 +36,20 @@ def _converted(
     if "keywords" in rule:
         return {"name": name, "label": published["classes"][rule["label"]], "has": rule["keywords"]}
     negative, positive = published["classes"]
-    kind = rule["type"]
-    if kind.startswith("textblob"):
+    rule_type = rule["type"]
+    if rule_type.startswith("textblob"):
         return PythonRule(_Polarity(negative, positive), name)
-    if kind == "expression":
-        asked = (
+    if rule_type == "expression":
+        pairs = (
             {"label": label, "pairs": {"prefix": prefix, "expression": [expression], "within": GAP}}
             for expression in rule["expression"]
             for label, prefix in ((negative, published["pre_neg"]), (positive, rule["pre_pos"]))
         )
-        return {"name": name, "cases": list(asked)}
+        return {"name": name, "cases": list(pairs)}
     good = rule["keywords_pos"]
     bad = [*rule["keywords_neg"], *(prefix + word for word in good for prefix in published["negative_for_neg"])]
-    asks = _token_pattern if whole_tokens and kind == "keyword" else _keywords
-    cases = [{"label": label, **asks(words)} for label, words in ((negative, bad), (positive, good)) if words]
+    condition = _token_pattern if whole_tokens and rule_type == "keyword" else _keywords
+    cases = [{"label": label, **condition(words)} for label, words in ((negative, bad), (positive, good)) if words]
     return {"name": name, "cases": cases}
 
 
@@ -55,13 +58,13 @@ def _keywords(words: Iterable[str]) -> dict[str, Any]:
 
 
 def _token_pattern(words: Iterable[str]) -> dict[str, Any]:
-    """Tokens are what single spaces separate, punctuation included, so no keyword with a space can be one."""
+    """Match whole tokens: strings between single spaces, punctuation included. A keyword with a space cannot match."""
     escape = re2_module().escape
     return {"matches": f"(?:^| )(?:{'|'.join(escape(word) for word in words if ' ' not in word)})(?: |$)"}
 
 
 class _Polarity:
-    """Vote by TextBlob's sentiment, where it is strong."""
+    """Vote by TextBlob's sentiment if it is strong."""
 
     def __init__(self, negative: str, positive: str) -> None:
         self.negative, self.positive = negative, positive

@@ -1,4 +1,4 @@
-"""Learned representations in the plane (the paper's figure 5): what is near each other, and of which class it is."""
+"""Learned representations in two dimensions (the paper's figure 5)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +10,8 @@ from drift.data.labels import UNLABELED
 from drift.errors import DataError
 from drift.report.figures import CLASS_COLOURS, MARKERS
 
-MOST_DRAWN = 3000
-FEWEST = 4  # points that have neighbours near and far
+MOST_DRAWN = 3000  # nodes; of more, a random sample is drawn
+FEWEST = 4  # nodes that t-SNE needs
 COLUMNS = 4  # of the legend
 SEED = 0
 
@@ -23,45 +23,47 @@ def tsne_figure(
     *,
     tick: Callable[[], None] = lambda: None,
 ) -> Figure:
-    """The nearness of many dimensions in two, by t-SNE: a panel for each of the representations, of the same nodes.
+    """Draw representations of the same nodes with t-SNE, one panel per representation.
 
-    representations: `(n, d)` by title, such as `NodeModel.representations` gives. labels: `(n,)` class indices;
-    nodes of unknown class (-1) are left out, and of many nodes `MOST_DRAWN` are drawn, chosen at random. tick: called
-    after every panel.
+    representations: arrays (n, d) by title, for example from `NodeModel.representations`. labels: class indices (n,);
+    nodes of unknown class (-1) are left out, and at most `MOST_DRAWN` nodes, chosen at random, are drawn. classes: the
+    class names. tick: progress callback, called after each panel.
     """
     for title, points in representations.items():
         if len(points) != len(labels):
-            raise DataError(f"{title}: {len(points)} nodes for {len(labels)} labels; give one a node")
+            raise DataError(f"{title}: {len(points)} nodes for {len(labels)} labels; give one label per node")
     known = np.flatnonzero(labels != UNLABELED)
     if len(known) < FEWEST:
         raise DataError(f"{len(known)} nodes have a class; give at least {FEWEST} to draw")
     rows = np.random.default_rng(SEED).permutation(known)[:MOST_DRAWN]
-    count, lines = len(representations), -(-len(classes) // COLUMNS)
-    figure = Figure(figsize=(4.2 * count, 3.8 + 0.22 * lines), layout="constrained")
-    for axis, (title, points) in zip(figure.subplots(1, count, squeeze=False)[0], representations.items(), strict=True):
-        places = _plane(points[rows])
-        drawn = [axis.scatter(*places[labels[rows] == kind].T, **_look(kind)) for kind in range(len(classes))]
+    n_panels, legend_rows = len(representations), -(-len(classes) // COLUMNS)
+    figure = Figure(figsize=(4.2 * n_panels, 3.8 + 0.22 * legend_rows), layout="constrained")
+    panels = figure.subplots(1, n_panels, squeeze=False)[0]
+    for axis, (title, points) in zip(panels, representations.items(), strict=True):
+        plane = _plane(points[rows])
+        dots = [axis.scatter(*plane[labels[rows] == code].T, **_look(code)) for code in range(len(classes))]
         axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
         axis.set_title(title, parse_math=False)
         tick()
-    numbers = [str(kind) for kind in range(len(classes))]
-    legend = figure.legend(drawn, numbers, loc="outside lower center", ncols=COLUMNS, markerscale=2, frameon=False)
-    for text, name in zip(legend.get_texts(), classes, strict=True):  # a name is a name, with `_` or `$` in it too
+    numbers = [str(code) for code in range(len(classes))]
+    legend = figure.legend(dots, numbers, loc="outside lower center", ncols=COLUMNS, markerscale=2, frameon=False)
+    # Names are set afterwards: matplotlib would hide a label that begins with `_`, and read `$` as a formula.
+    for text, name in zip(legend.get_texts(), classes, strict=True):
         text.set_parse_math(False)
         text.set_text(name)
     return figure
 
 
 def _plane(points: np.ndarray) -> np.ndarray:
-    """`(n, d)` to `(n, 2)`, always the same."""
+    """Project points (n, d) to (n, 2) with a fixed seed."""
     from sklearn.manifold import TSNE  # imported late: it takes a while
 
-    perplexity = min(30.0, (len(points) - 1) / 3)  # scikit-learn's, or what few points have
+    perplexity = min(30.0, (len(points) - 1) / 3)  # scikit-learn's default, less for few points
     return np.asarray(TSNE(perplexity=perplexity, init="random", random_state=SEED).fit_transform(points))
 
 
-def _look(kind: int) -> dict[str, Any]:
-    """A colour and a marker for each class: the markers are for grey print, and for more classes than colours."""
-    marker = MARKERS[(kind + kind // len(CLASS_COLOURS)) % len(MARKERS)]
-    colour = CLASS_COLOURS[kind % len(CLASS_COLOURS)]
+def _look(code: int) -> dict[str, Any]:
+    """The colour and marker of a class. Markers tell classes apart in greyscale, and beyond the number of colours."""
+    marker = MARKERS[(code + code // len(CLASS_COLOURS)) % len(MARKERS)]
+    colour = CLASS_COLOURS[code % len(CLASS_COLOURS)]
     return {"s": 7, "color": colour, "marker": marker, "edgecolor": "black", "linewidth": 0.2}

@@ -1,6 +1,6 @@
-"""One self-contained page: text, tables and pictures in a single HTML file that opens from disk, with no network.
+"""Write a self-contained HTML page: text, tables and pictures in one file that opens from disk without a network.
 
-Everything goes through a template that escapes it, so text from data cannot become markup.
+All text goes through a template that escapes it, so that text from data cannot become markup.
 """
 
 import base64
@@ -14,13 +14,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 import drift
 from drift.data.files import atomic_file
 
-COLORS = 6  # of marks, in page.html
-LONG = 40  # characters of a cell that may not stay on one line
+COLORS = 6  # number of mark colours in page.html
+LONG = 40  # cells with more characters may wrap
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under headings; the first column names its row."""
+    """A table on the page: rows of cells under headings. The first cell of a row is its heading."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -28,13 +28,13 @@ class Table:
 
     @property
     def of_texts(self) -> list[bool]:
-        """For each column whether it holds texts, which may break over lines."""
+        """For each column, whether it holds long texts, which may wrap."""
         return [any(len(cell) > LONG for cell in column) for column in zip(*self.rows, strict=True)]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image file and the words for people who cannot see it."""
+    """An image. path: a PNG file. alt: its description for screen readers. caption: the text below it."""
 
     path: Path
     alt: str
@@ -42,26 +42,32 @@ class Picture:
 
     @property
     def data(self) -> str:
+        """The file in base64."""
         return base64.b64encode(self.path.read_bytes()).decode("ascii")
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A sentence in pieces, some of them marked with a kind; whose: who marked them."""
+    """A sentence with marked entities.
+
+    whose: the source of the marks, written before the sentence. pieces: pairs of text and entity type; None: not
+    marked. colors: a colour number per type, from 0.
+    """
 
     whose: str
     pieces: Sequence[tuple[str, str | None]]
-    colors: Mapping[str, int]  # of each kind, from 0
+    colors: Mapping[str, int]
 
-    def color(self, kind: str) -> int:
-        return self.colors[kind] % COLORS
+    def color(self, entity_type: str) -> int:
+        """The colour of an entity type, as a class number of page.html."""
+        return self.colors[entity_type] % COLORS
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, and below it paragraphs, marked sentences, tables, pictures and commands, in this order.
+    """A heading, followed by paragraphs, marked sentences, tables, pictures and commands, in this order.
 
-    marked: groups of a few that belong together, such as one sentence marked by several.
+    marked: groups of sentences that belong together, for example one sentence marked by several sources.
     """
 
     heading: str
@@ -73,10 +79,10 @@ class Section:
 
 
 def write_page(path: Path, title: str, sections: Sequence[Section]) -> Path:
-    """Write the page; pictures are embedded, so that the file can be sent around alone."""
+    """Write a page and return its path. Pictures are embedded, so that the file can be shared alone."""
     page = _template().render(title=title, sections=sections, version=drift.__version__)
     with atomic_file(path) as aside:
-        aside.write_text(page, encoding="utf-8", errors="replace")  # a name of a file may be no Unicode
+        aside.write_text(page, encoding="utf-8", errors="replace")  # a file name in the text may not be valid Unicode
     return path
 
 

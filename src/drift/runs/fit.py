@@ -1,10 +1,9 @@
-"""`drift.fit`: from a table with few labels, or none and rules, to a classifier and an account of how good it is."""
+"""`drift.fit` and `drift.plan`: from a table and a few options to a trained model, or to a plan of the run."""
 
-import copy
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +11,17 @@ import torch
 
 from drift.data.tables import source_name
 from drift.errors import ConfigError
-from drift.methods import METHODS
-from drift.runs.config import CONFIGS, RunConfig, known_task, merge, nested, read_config, resolve
-from drift.runs.predict import load
-from drift.runs.result import MODEL, REPORT, Predictions, Run, account
-from drift.tasks.base import STACKED, HeldOut, Prepared, Task, learning_from_dev
-from drift.tasks.nodes.students import node_kind
-from drift.tasks.nodes.task import NodeTask
-from drift.tasks.scoring import classification_scores
-from drift.tasks.text.task import TextTask
-from drift.tasks.tokens.task import TokenTask
-from drift.training.devices import Accelerated, SingleProcess
-from drift.training.evaluation import predict
-from drift.training.plan import Plan, make_plan
-from drift.training.progress import progress
-from drift.training.run_folder import DATA, METRICS, RunFolder
-from drift.training.threads import threads
-from drift.training.trainer import Trainer
-
-FOUND = "tuning/found.json"  # in a run's folder, where `drift.tune` searched its settings: what it has to tell
-TASKS: dict[str, type[Task]] = {"text": TextTask, "tokens": TokenTask, "nodes": NodeTask}
+from drift.imports import is_outside
+from drift.methods.method import Method
+from drift.runs.layers import merge, nested, only_given, read_config
+from drift.runs.result import Run
+from drift.runs.run import plan_run, run
+from drift.runs.spec import RunSpec
+from drift.settings import nearest
+from drift.tasks import TASKS, Task, find_task
+from drift.training.callbacks import Callback
+from drift.training.plan import Plan
+from drift.training.run_folder import RunFolder
 
 
 def fit(
@@ -41,205 +31,211 @@ def fit(
     unlabeled: Any = None,
     dev: Any = None,
     test: Any = None,
-    task: str | None = None,
+    task: str | type[Task] | None = None,
     edges: str | Path | None = None,
     text: str | None = None,
     tokens: str | None = None,
     label: str | None = None,
     weak: str | None = None,
-    rules: str | Path | None = None,
+    rules: Any = None,
     encoding: str | None = None,
     labels_per_class: int | None = None,
     model: str | None = None,
     finetune: bool | None = None,
-    method: str | None = None,
+    method: str | type[Method] | None = None,
     seed: int | None = None,
     seeds: int | None = None,
     preset: str | None = None,
     profile: str = "laptop",
     config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callback] = (),
     resume: bool = False,
     dry_run: bool = False,
     onnx: bool = True,
     quiet: bool = False,
-    fitting: Callable[..., "Fitting"] | None = None,
-) -> Run | Plan:
-    """Train a classifier from a table and say how good it is.
+) -> Run:
+    """Train a classifier and measure how good it is.
 
-    task: "text" for a class a text, "tokens" for a tag a word, "nodes" for a class a node; then train is a graph: its
-    name, a file, a PyG Data, or a table of nodes with a table of edges. Else train, unlabeled, dev and test are paths
-    (CSV, TSV, JSON lines, gzipped or not, Parquet, for words also CoNLL columns), DataFrames or Datasets. A blank label
-    is an unlabelled row. text, tokens, label: columns; obvious ones are found. weak: a column with noisy labels; rules:
-    a file with rules that give some. labels_per_class: forget all labels but so many of each class. model: an encoder
-    by name or folder, "default" or "textcnn"; "gcn" or "grand" of a graph. finetune: train the whole encoder; by
-    default only on a machine with a GPU. seeds: how many to train at once, heads on a fixed encoder or models of a
-    graph. preset, profile, config, settings: where other settings come from, the later over the earlier; by group or by
-    whole name, {"training": {"steps": 300}} or {"training.steps": 300}. out: the run's folder; nothing is written
-    without one. resume: go on with the run in that folder. dry_run: only time a few steps, and give back the plan.
-    fitting: what makes a run of all this, if not `Fitting`.
+    Parameters
+    ----------
+    train : path, DataFrame, Dataset or graph, default=None
+        Training data. Tables are CSV, TSV, JSON lines (each also gzipped) or Parquet, for tokens also CoNLL columns; a
+        row with a blank label is unlabelled. For nodes: the name of a known graph, a file, a PyG `Data`, or a table of
+        nodes with `edges`. May be left out if `config` names it, or with `resume`.
+    out : path, default=None
+        Folder of the run. Without one, nothing is written.
+    unlabeled, dev, test : as train, default=None
+        More unlabelled rows; validation rows for model selection, which count toward the label budget; test rows, which
+        are scored once, at the end.
+    task : {"text", "tokens", "nodes"} or class, default="text"
+        One class per text, one tag per word, one class per node; or a task of your own.
+    edges : path, default=None
+        Table of edges, for a table of nodes.
+    text, tokens, label : str, default=None
+        Names of columns; obvious ones are recognised.
+    weak : str, default=None
+        Column with noisy labels.
+    rules : path or RuleSet, default=None
+        Rules that give noisy labels.
+    encoding : str, default="utf-8"
+        Encoding of text files.
+    labels_per_class : int, default=None
+        Keep this many labels per class (simulates a small budget).
+    model : str, default="default"
+        An encoder by name or folder, "default", "textcnn" or "vampire"; for nodes "gcn", "grand" or `file.py:function`.
+    finetune : bool, default=None
+        Train the whole encoder; by default only on a machine with a GPU.
+    method : str or class, default="drift"
+        One of `drift methods`, `file.py:Class`, or a subclass of `drift.methods.method.Method`.
+    seed : int, default=0
+        Random seed of the run; the first of several.
+    seeds : int, default=10
+        Number of seeds to train at once, where the model allows it.
+    preset, profile : str, default=None, "laptop"
+        Settings of a dataset in the paper; the profile is "paper" or "laptop".
+    config : path or mapping, default=None
+        Settings of the run; `config.yaml` of another run is such a file.
+    settings : mapping, default=None
+        More settings, which override all others: {"training": {"steps": 300}} or {"training.steps": 300}.
+    callbacks : sequence of drift.Callback, default=()
+        Called during training.
+    resume : bool, default=False
+        Continue the run in `out`.
+    dry_run : bool, default=False
+        Deprecated: use `drift.plan`.
+    onnx : bool, default=True
+        Also write the model as ONNX, if its kind allows it.
+    quiet : bool, default=False
+        Show no progress bars.
+
+    Returns
+    -------
+    Run
+        The trained model, with its record.
     """
+    arguments = dict(locals())
     if train is None and config is None:
-        if out is None or not resume:
-            raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
-        config = RunFolder(out).config()  # it names everything
-    given = {"train": train, "unlabeled": unlabeled, "dev": dev, "test": test}
-    named: dict[str, Any] = {kind: source_name(source) for kind, source in given.items() if source is not None}
-    named |= {"text": text, "tokens": tokens, "label": label, "weak": weak}
-    named |= {name: None if path is None else str(path) for name, path in (("rules", rules), ("edges", edges))}
-    options = {
-        "data": {**_given(named), **_given({"encoding": encoding, "labels_per_class": labels_per_class})},
-        "model": _given({"name": model, "frozen": None if finetune is None else not finetune}),
-        "method": _given({"name": method}),
-        "training": _given({"seed": seed}),
-        **_given({"task": task, "seeds": seeds}),
-    }
-    below = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
-    layers = [below, options, nested(settings or {})]
-    said = merge(merge(below, options), layers[-1])
-    name = known_task(said.get("task", "text"))
-    if own := _own_model(name, said):
-        layers.append({"model": {"name": own}})
-        said = merge(said, layers[-1])
-    kind = _kind(name, said["model"], preset, profile)
-    if labels_per_class is not None and name == "tokens":
-        raise ConfigError(f"words are labelled by the sentence; use data.labeled_rows={labels_per_class}, of sentences")
-    fields = type(CONFIGS[name].model_fields["data"].default).model_fields
-    if unfit := [option for option in options["data"] if option not in fields]:
-        raise ConfigError(f"{unfit[0]} is not for --task {name}; {_hint(unfit[0], name)}")
-    is_weak = said["data"].get("weak") is not None or said["data"].get("rules") is not None
-    resolved = resolve(task=name, kind=kind, weak=is_weak, preset_name=preset, profile=profile, layers=layers)
-    if not resolved.data.train:
-        raise ConfigError("no table was given; name one, here or as data.train in the configuration")
-    sources = {part: getattr(resolved.data, part, None) if source is None else source for part, source in given.items()}
-    folder = None if out is None else RunFolder(out)
-    made = (fitting or Fitting)(resolved, kind, sources, folder, quiet=quiet)
-    return made.plan() if dry_run else made.run(resume=resume, onnx=onnx)
+        arguments["config"] = stored_config(out, resume=resume)
+    spec = request(**{name: value for name, value in arguments.items() if name not in EXECUTION})
+    if dry_run:
+        warnings.warn("fit(dry_run=True) is deprecated; use drift.plan(...)", FutureWarning, stacklevel=2)
+        return plan_run(spec, quiet=quiet)  # type: ignore[return-value]
+    return run(spec, out, resume=resume, onnx=onnx, quiet=quiet, callbacks=callbacks)
 
 
-class Fitting:
-    """One run in its parts: read, prepare, train, judge, save."""
-
-    def __init__(
-        self, config: RunConfig, kind: str, sources: dict[str, Any], folder: RunFolder | None, *, quiet: bool
-    ) -> None:
-        self.config, self.sources, self.folder, self.quiet = config, sources, folder, quiet
-        first = config.training.seed
-        self.seeds = tuple(range(first, first + (config.seeds if kind in STACKED else 1)))
-        self.task = TASKS[config.task](config, kind, self.seeds, partial(progress, shown=not quiet))
-
-    def plan(self) -> Plan:
-        """Time a few steps; nothing is written."""
-        self.task.read(self.sources)
-        prepared = self._prepared()
-        with threads(self.config.training.threads):
-            found = make_plan(self._trainer(prepared, SingleProcess(), None))
-        return replace(found, notes=[*self.task.notes(), *prepared.notes])
-
-    def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
-        settings, described = self.config.training, self.config.model_dump(mode="json")
-        if self.folder is not None and os.environ.get("RANK", "0") == "0":
-            self.folder.check(described, resume=resume)  # now, not after minutes of embedding
-        self.task.read(self.sources)
-        if self.folder is not None and resume:
-            self.folder.check_data(self.task.fingerprint())
-            if all((self.folder.path / name).exists() for name in (MODEL, METRICS, REPORT)):
-                return self._finished(self.folder.path)
-        prepared = self._prepared()
-        machine: SingleProcess = SingleProcess()
-        if self.folder is not None:
-            machine = Accelerated(precision=settings.precision, trackers=settings.trackers, folder=self.folder.path)
-            if machine.process == 0:
-                self.folder.begin(described, resume=resume)
-                self.folder.write_json(DATA, {"fingerprint": self.task.fingerprint()})
-            machine.gather(None)
-        whole = copy.deepcopy(prepared.student) if machine.sharded else None  # the other one is cut up in place
-        with threads(self.config.training.threads):
-            trainer = self._trainer(prepared, machine, self.folder)
-            outcome = trainer.run(resume=resume)
-        held_out = {"dev": prepared.dev, "test": prepared.test()}
-        predictions = {name: _predictions(trainer, part) for name, part in held_out.items() if part is not None}
-        chosen = int(trainer.selection.scores.argmax()) if prepared.dev is not None else 0
-        student = machine.unwrap(trainer.method.student) if whole is None else whole
-        if whole is not None:
-            whole.load_state_dict(machine.whole_state(trainer.method.student))
-        model = prepared.finished(student.cpu(), chosen)
-        run = account(self.task, prepared.training.budget, outcome, predictions, chosen, model)
-        run.notes.extend(prepared.notes)
-        if self.folder is not None and (self.folder.path / FOUND).exists():
-            tell_search(run, self.folder.read_json(FOUND))
-        if self.folder is not None and machine.process == 0:
-            run.save(self.folder, onnx=onnx, quiet=self.quiet)
-        return run
-
-    def _finished(self, path: Path) -> Run:
-        run = load(path, model=self.config.model.name if self.task.kind == "factory" else None)
-        run.notes = [*run.notes, f"{path} was finished before; nothing was trained"]
-        return run
-
-    def _prepared(self) -> Prepared:
-        prepared = self.task.prepare()
-        return learning_from_dev(prepared, self.seeds) if METHODS[self.config.method_name].trains_on_dev else prepared
-
-    def _trainer(self, prepared: Prepared, machine: SingleProcess, folder: RunFolder | None) -> Trainer:
-        return Trainer(
-            prepared.student,
-            prepared.training,
-            self.config.training,
-            self.config.method_name,
-            self.config.method_settings(),
-            classification_scores if prepared.dev is None else prepared.dev.score,
-            seeds=self.seeds if self.task.stacked else None,
-            machine=machine,
-            folder=folder,
-            quiet=self.quiet,
-        )
+# Options that may name Python code, and where a configuration has them: group and key.
+CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
+EXECUTION = {"out", "callbacks", "resume", "dry_run", "onnx", "quiet"}  # parameters of `fit` that are not the request
 
 
-def tell_search(run: Run, found: Mapping[str, Any]) -> None:
-    """Add how the settings were found. found: the search's account, and a note that sums it up."""
-    run.metrics["tuning"] = found["account"]
-    run.notes.append(found["note"])
+def plan(train: Any = None, *, quiet: bool = False, **options: Any) -> Plan:
+    """Time a few steps of a run and estimate the rest; nothing is written.
+
+    Parameters
+    ----------
+    train, **options
+        As for `fit`. With `resume=True`, the configuration is read from `out`.
+    quiet : bool, default=False
+        Show no progress bars.
+
+    Returns
+    -------
+    Plan
+        Steps, seconds, memory and label budget; `plan.lines()` is for a reader.
+    """
+    if train is None and options.get("config") is None:
+        options["config"] = stored_config(options.get("out"), resume=options.get("resume", False))
+    spec = request(train, **{name: value for name, value in options.items() if name not in EXECUTION})
+    return plan_run(spec, quiet=quiet)
 
 
-def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:
-    part = held_out.part
-    found = predict(trainer.method, part.examples, part.rows, trainer.machine, trials=trainer.trials).numpy()
-    return Predictions(found if trainer.trials is not None else found[None], part.labels.numpy(), held_out.score)
+def stored_config(out: str | Path | None, *, resume: bool) -> dict[str, Any]:
+    """The configuration in the folder of a run to resume, which names everything; for a request without data."""
+    if out is None or not resume:
+        raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
+    return RunFolder(out).config()
 
 
-def _kind(task: str, said: Mapping[str, Any], preset: str | None, profile: str) -> str:
-    """Frozen where nothing else is said and there is no GPU; the paper's profile fine-tunes. said: of the model."""
-    if task == "nodes":
-        return node_kind(said)
-    if said.get("name") in ("textcnn", "vampire"):
-        return str(said["name"])
-    frozen = said.get("frozen")
-    if frozen is None:
-        frozen = not torch.accelerator.is_available() and not (preset and profile == "paper")
-    return "frozen" if frozen else "finetuned"
-
-
-def _own_model(task: str, said: Mapping[str, Any]) -> str | None:
-    """The model that the method is made for, if it is for one alone."""
-    method, given = METHODS.get(str(said["method"].get("name"))), said["model"].get("name")
-    if method is None or method.model is None or task not in method.tasks:
-        return None
-    if given not in (None, method.model):
-        raise ConfigError(f"{method.name} trains {method.model}, not {given}; leave --model out or use another method")
-    return method.model
-
-
-def _hint(option: str, task: str) -> str:
-    """What to do about a setting of data that is for another task."""
-    if (option, task) == ("text", "tokens"):
-        return "name the column of words with --tokens"
-    return " or ".join(
-        f"say --task {other}"
-        for other, config in CONFIGS.items()
-        if option in type(config.model_fields["data"].default).model_fields
+def request(
+    train: Any = None,
+    *,
+    task: str | type[Task] | None = None,
+    method: str | type[Method] | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    profile: str = "laptop",
+    **options: Any,
+) -> RunSpec:
+    """The spec that these parameters of `fit` ask for."""
+    known = list(signature(fit).parameters)
+    if unknown := [name for name in options if name not in known]:
+        raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
+    stored = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
+    given = _layer(train, task=task, method=method, **options)
+    layers = [stored, given, nested(settings or {})]
+    requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
+    _check_code(stored, merge(given, layers[-1]))
+    task_type = find_task(task or requested.get("task", "text"))
+    chosen = method if isinstance(method, type) else requested.get("method", {}).get("name") or "drift"
+    _check_options(task_type, given["data"])
+    spec = RunSpec.resolve(
+        [{key: value for key, value in layer.items() if key != "task"} for layer in layers],
+        {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test", "rules")}},
+        task=task_type,
+        method=chosen,
+        preset_name=preset,
+        profile=profile,
+        accelerator=torch.accelerator.is_available(),
     )
+    if not spec.config.data.train:
+        raise ConfigError("no table was given; name one, here or as data.train in the configuration")
+    return spec
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, Any]:
+    """Parameters of `fit` as settings by group."""
+    sources = {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test")}}
+    data: dict[str, Any] = {part: source_name(source) for part, source in sources.items() if source is not None}
+    data |= {name: options.get(name) for name in ("text", "tokens", "label", "weak", "encoding", "labels_per_class")}
+    data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
+    finetune = options.get("finetune")
+    return {
+        "data": only_given(data),
+        "model": only_given({"name": options.get("model"), "frozen": None if finetune is None else not finetune}),
+        "method": only_given({"name": method if isinstance(method, str) else None}),
+        "training": only_given({"seed": options.get("seed")}),
+        **only_given({"seeds": options.get("seeds"), "task": task if isinstance(task, str) else None}),
+    }
+
+
+def _described(source: Any) -> str | None:
+    """A path as text; an object by the name of its type."""
+    return None if source is None else str(source) if isinstance(source, (str, Path)) else f"a {type(source).__name__}"
+
+
+def _check_code(stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse code that only a configuration file or a run's folder names: it may be somebody else's."""
+    for option, (group, key) in CODE.items():
+        name, again = (
+            layer.get(group, {}) if key is None else layer.get(group, {}).get(key) for layer in (stored, given)
+        )
+        is_code = isinstance(name, str) and (name.endswith(".py") if option == "rules" else is_outside(name))
+        if is_code and not again:
+            raise ConfigError(
+                f"the configuration names {option} {name}; its code is not run unasked: give --{option} {name}"
+            )
+
+
+def _check_options(task: type[Task], data: Mapping[str, Any]) -> None:
+    """Refuse settings of data that are for other tasks."""
+    fields = task.data_settings.model_fields
+    if unfit := [name for name in data if name not in fields]:
+        raise ConfigError(f"{unfit[0]} is not for --task {task.name}; {task.hint(unfit[0]) or _other_tasks(unfit[0])}")
+
+
+def _other_tasks(option: str) -> str:
+    return " or ".join(
+        f"say --task {name}" for name, task in TASKS.items() if option in task.data_settings.model_fields
+    )

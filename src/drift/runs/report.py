@@ -1,273 +1,256 @@
-"""The page a person reads after a run, made of what its folder holds and nothing else."""
+"""The page about a run, made from what its folder holds."""
 
-from collections.abc import Mapping, Sequence
+import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ValidationError
 
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
-from drift.runs.report_rings import ring_sections
-from drift.runs.report_use import how_to_use, where_it_came_from
+from drift.runs.prediction_rings import ring_sections
+from drift.runs.record import read_record, read_settings
 from drift.runs.result import REPORT
-from drift.tasks.nodes.report import MOST_CLASSES_DRAWN, graph_sections
+from drift.runs.usage_report import origin_sections, usage_sections
+from drift.tasks import Task
+from drift.tasks.parts import Draw
+from drift.tasks.record import HeldOutScores, RunRecord, Scores
 from drift.tasks.scoring import mean_and_spread
-from drift.tasks.tokens.report import token_sections, weak_tags
-from drift.training.run_folder import METRICS, TRACE, RunFolder
+from drift.training.run_folder import TRACE, RunFolder
 from drift.training.trace import read_trace
-from drift.weak import Summary
-from drift.weak.diagnostics import Share, table
 
-CONFUSIONS = 5
 WARNING = "warning: "
 
 
-def write_report(run: str | Path) -> Path:
-    """Write `report.html` into the folder of a finished run, over the one that is there; returns its path."""
+def write_report(run: str | Path, *, task: str | type[Task] | None = None) -> Path:
+    """Write `report.html` into the folder of a finished run, replacing the one that is there.
+
+    Parameters
+    ----------
+    run : path
+        Folder of a finished run.
+    task : str or class, default=None
+        The task of the run, if it is not a built-in one.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
     folder = RunFolder(run)
-    metrics, config = folder.read_json(METRICS), folder.config()
-    trace = folder.path / TRACE
-    entries = read_trace(trace) if trace.exists() else []
-    path = folder.path / REPORT
+    task_type, record = read_record(folder, task)
+    config = read_settings(folder, task_type)
+    entries = _entries(folder.path / TRACE, record)
+    title = f"{folder.path.resolve().name}: {record.method} on {Path(config.data.train).name}"
     with TemporaryDirectory() as pictures:
-        try:
-            title = f"{folder.path.resolve().name}: {metrics['method']} on {Path(config['data']['train']).name}"
-            page = _Page(metrics, Path(pictures))
-            sections = [
-                page.score(),
-                *page.curves(entries),
-                *(token_sections(metrics) if metrics["task"] == "tokens" else page.classes()),
-                *graph_sections(metrics, page.where, page.draw),
-                *page.calibration(),
-                *page.weak_labels(),
-                *page.game(entries),
-                *ring_sections(folder.path, metrics, page.kept, page.draw),
-                *page.changes(),
-                *page.mistakes(),
-                *page.notes(),
-                *how_to_use(folder, metrics, config),
-                *where_it_came_from(folder),
+
+        def draw(figure: Any, name: str, alt: str, caption: str = "") -> Picture:
+            path = Path(pictures) / f"{name}.png"  # PNG only: drawing takes time, and the page shows no other format
+            figure.savefig(path, dpi=160)
+            return Picture(path, alt, caption)
+
+        sections = [
+            score_section(record),
+            *curve_sections(record, entries, draw),
+            *task_type.result_sections(record, draw),
+            *calibration_sections(record, draw),
+            *task_type.weak_label_sections(record),
+            *game_sections(entries, draw),
+            *ring_sections(folder.path, record, draw),
+            *change_sections(record),
+            *task_type.example_sections(record),
+            *note_sections(record),
+            *usage_sections(folder, task_type, record, config.model_dump(mode="json")),
+            *origin_sections(folder),
+        ]
+        return write_page(folder.path / REPORT, title, sections)
+
+
+class TraceEntry(BaseModel):
+    """What the page reads of an entry of the trace. The diagnostics of the game are all there, or none is."""
+
+    phase: str
+    step: int
+    loss: float = math.nan
+    dev: Scores = {}
+    dev_by_seed: dict[str, list[float]] = {}
+    leader_norm: float = math.nan
+    interaction_norm: float = math.nan
+    angle: float | None = None
+    mean_omega: float = math.nan
+    flips: float | None = None
+    probe_size: int = 0
+    pseudo_label_accuracy: float = math.nan
+
+
+def _entries(trace: Path, record: RunRecord) -> list[dict[str, Any]]:
+    """The entries of a trace that the page can show; one with other fields is an error."""
+    entries = read_trace(trace) if trace.exists() else []
+    try:
+        for entry in map(TraceEntry.model_validate, entries):
+            given = entry.model_fields_set
+            scored = [
+                scores for name, scores in (("dev", entry.dev), ("dev_by_seed", entry.dev_by_seed)) if name in given
             ]
-        except KeyError as error:
-            raise FileError(f"{folder.path} is a run of another version of drift: it lacks {error}") from error
-        except (TypeError, ValueError, AttributeError, IndexError, StopIteration) as error:
-            raise FileError(f"{folder.path} is damaged ({type(error).__name__}: {error}); copy it again") from error
-        return write_page(path, title, sections)
+            if any(record.measure not in scores for scores in scored):
+                raise ValueError(f"step {entry.step} has no {record.measure}")
+            if "leader_norm" in given and not {"interaction_norm", "mean_omega", "probe_size"} <= given:
+                raise ValueError(f"step {entry.step} lacks diagnostics of the game")
+    except ValueError as error:  # also pydantic's
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise FileError(f"{trace} is damaged ({reason}); copy the run's folder again") from None
+    return entries
 
 
-def spread(scores: Sequence[Mapping[str, float]], name: str) -> str:
-    """One of the scores that each seed has, over seeds: "74.11 ± 6.70"."""
-    return mean_and_spread([seed[name] for seed in scores])
+def spread(part: HeldOutScores | None, measure: str) -> str:
+    """One score over all seeds: "74.11 ± 6.70"."""
+    return "" if part is None else mean_and_spread([seed[measure] for seed in part.scores])
 
 
-class _Page:
-    """The sections of the page; a list where there may be nothing to say."""
+def score_section(record: RunRecord) -> Section:
+    """The result in one sentence, what it cost in labels, and all scores."""
+    budget, seeds, part = record.label_budget, len(record.seeds), record.held_out
+    name = record.measures[record.measure]
+    text = [_headline(record)]
+    text += [note for note in record.notes if note.startswith(WARNING)]
+    text.append(
+        f"Label budget: {budget.total:,} gold labels, {budget.train:,} for training and {budget.dev:,} of dev for model"
+        f" selection. Trained on {record.training_rows:,} {record.unit}, with or without label."
+    )
+    if seeds > 1:
+        kept = f"The model of seed {record.kept_seed} of {seeds} was kept ({record.kept_because})"
+        if part is not None:
+            kept += f"; over all seeds, {name} is {spread(record.scores_on(part), record.measure)} %"
+        text.append(f"{kept}.")
+    start = None
+    if record.start_on_dev and record.dev is not None:
+        start = HeldOutScores(rows=record.dev.rows, scores=record.start_on_dev)
+    rows = []
+    for title, scores in (("dev, start", start), ("dev, final", record.dev), ("test, final", record.test)):
+        if scores is not None:
+            measured = [spread(scores, measure) for measure in record.measures]
+            if seeds > 1:
+                measured.append(f"{100 * scores.scores[record.kept][record.measure]:.2f}")
+            rows.append([title, f"{scores.rows:,}", *measured])
+    headings = ["scores in %", record.unit, *record.measures.values(), *([f"{name}, kept"] if seeds > 1 else [])]
+    caption = f"Mean ± standard deviation of {seeds} seeds" if seeds > 1 else "One seed"
+    return Section("Results", text, [Table(headings, rows, caption)] if rows else [])
 
-    def __init__(self, metrics: dict[str, Any], pictures: Path) -> None:
-        self.metrics, self.pictures = metrics, pictures
-        self.seeds = len(metrics["seeds"])
-        self.kept = metrics["seeds"].index(metrics["kept_seed"])
-        self.where = next((name for name in ("test", "dev") if name in metrics), None)
-        self.chosen, self.name = next(iter(metrics["measures"].items()))  # the score that was chosen by
 
-    def score(self) -> Section:
-        metrics, budget = self.metrics, self.metrics["label_budget"]
-        told = [self._headline()]
-        told += [note for note in metrics["notes"] if note.startswith(WARNING)]
-        gold = (
-            f"{budget['total']:,} gold labels: {budget['train']:,} to train and {budget['dev']:,} of dev to choose by"
+def _headline(record: RunRecord) -> str:
+    part = record.held_out
+    scores = None if part is None else record.scores_on(part)
+    if scores is None:
+        return (
+            "Not known: there was no dev and no test set, so nothing was measured. Label some rows that were not"
+            " trained on, and score the model with drift evaluate."
         )
-        trained = f"{metrics['training_rows']:,} {metrics['unit']} were trained on, with or without label"
-        told.append(f"What it cost: {gold}. {trained}.")
-        if self.seeds > 1:
-            kept = f"Kept is seed {metrics['kept_seed']} of {self.seeds} ({metrics['kept_because']})"
-            if self.where is not None:
-                kept += f"; over all seeds, {self.name} is {spread(metrics[self.where]['scores'], self.chosen)} %"
-            told.append(f"{kept}.")
-        rows: list[list[str]] = []
-        for name, part, scores in (
-            ("dev, after the start", "dev", metrics["start_on_dev"]),
-            ("dev, at the end", "dev", metrics.get("dev", {}).get("scores")),
-            ("test, at the end", "test", metrics.get("test", {}).get("scores")),
-        ):
-            if scores:
-                measured = [spread(scores, each) for each in metrics["measures"]]
-                if self.seeds > 1:
-                    measured.append(f"{100 * scores[self.kept][self.chosen]:.2f}")
-                rows.append([name, f"{metrics[part]['rows']:,}", *measured])
-        headings = ["scores in %", metrics["unit"], *metrics["measures"].values()]
-        headings += [f"{self.name}, kept"] if self.seeds > 1 else []
-        caption = f"Mean ± standard deviation of {self.seeds} seeds" if self.seeds > 1 else "One seed"
-        return Section("How good it is", told, [Table(headings, rows, caption)] if rows else [])
-
-    def _headline(self) -> str:
-        if self.where is None:
-            return (
-                "Not known: there was no dev and no test set, so nothing was measured, and nothing below says how often"
-                " this classifier is right. Label some rows that it has not seen and score it with drift evaluate."
-            )
-        measured = self.metrics[self.where]
-        score, rows = 100 * measured["scores"][self.kept][self.chosen], f"{measured['rows']:,} {self.where}"
-        if self.chosen == "accuracy":
-            found = f"The classifier is right on {score:.2f} % of {rows} {self.metrics['unit']}"
-        else:
-            found = f"The {self.name} is {score:.2f} % on {rows} {self.metrics['unit']}"
-        if self.where == "dev":
-            return (
-                f"{found}. There was no test set: these rows also chose the step and the seed, so other rows will"
-                " likely do worse."
-            )
-        return f"{found}, which were scored once, at the end."
-
-    def curves(self, entries: list[dict[str, Any]]) -> list[Section]:
-        if not entries:
-            return []
-        ends = [entry["dev"][self.chosen] for entry in entries if "dev" in entry]
-        alt = f" Mean dev {self.name} goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
-        told = f"{self.metrics['steps']:,} steps in {self.metrics['seconds']:,} seconds."
-        if ends:
-            told += " What is kept of each seed is its best step on dev, not the last."
-        picture = self.draw(
-            figures.training_curves(entries, score=self.chosen, name=self.name),
-            "curves",
-            f"Loss{' and dev score' if ends else ''} by step.{alt}",
+    score = 100 * scores.scores[record.kept][record.measure]
+    rows = f"{scores.rows:,} {part} {record.unit}"
+    if record.measure == "accuracy":
+        result = f"The classifier is right on {score:.2f} % of {rows}"
+    else:
+        result = f"The {record.measures[record.measure]} is {score:.2f} % on {rows}"
+    if part == "dev":
+        return (
+            f"{result}. There was no test set: these rows also selected the step and the seed, so the score on other"
+            " rows will likely be lower."
         )
-        return [Section("Learning curves", [told], pictures=[picture])]
+    return f"{result}, scored once, at the end."
 
-    def classes(self) -> list[Section]:
-        if self.where is None:
-            return []
-        names, counts = self.metrics["classes"], np.array(self.metrics["confusion"])
-        right, true, predicted = counts.diagonal(), counts.sum(1), counts.sum(0)
-        rows = [
-            [
-                name,
-                f"{true[c]:,}",
-                str(Share(right[c], predicted[c])),
-                str(Share(right[c], true[c])),
-                f"{200 * right[c] / max(1, true[c] + predicted[c]):.1f}",
-            ]
-            for c, name in enumerate(names)
-        ]
-        tables = [Table(["class", "rows", "precision", "recall", "F1 (%)"], rows, f"On {self.where}, by true class")]
-        wrong = counts - np.diag(right)
-        pairs = [np.unravel_index(place, wrong.shape) for place in np.argsort(-wrong, axis=None)[:CONFUSIONS]]
-        swaps = [[names[t], names[p], f"{wrong[t, p]:,} of {true[t]:,}"] for t, p in pairs if wrong[t, p]]
-        if swaps:
-            tables.append(Table(["true class", "taken for", "rows"], swaps, "Where it errs most often"))
-        pictures = []
-        if len(names) <= MOST_CLASSES_DRAWN:
-            drawn = figures.confusion(counts, names)
-            caption = "Rows of each true class by predicted class, in the order of the table."
-            pictures = [self.draw(drawn, "confusion", "Confusion matrix.", caption)]
-        return [Section("Class by class", tables=tables, pictures=pictures)]
 
-    def calibration(self) -> list[Section]:
-        if self.where is None:
-            return []
-        found = self.metrics["calibration"]
-        before, after = (f"{100 * found[f'error_{when}']:.1f}" for when in ("before", "after"))
-        where = f"on {self.metrics[self.where]['rows']:,} {self.where} {self.metrics['unit']}"
-        if "dev" in self.metrics:
-            told = (
-                f"Confidence and accuracy were {before} points apart (expected calibration error {where}); with a"
-                f" temperature of {found['temperature']:.2f}, found on dev, {after}."
-            )
-            if self.where == "dev":
-                told += " The same rows gave the temperature, so other rows will be somewhat further apart."
-            bins = {"as trained": found["bins_before"], "with temperature": found["bins_after"]}
-        else:
-            told = (
-                f"Confidence and accuracy are {before} points apart (expected calibration error {where}). Without a dev"
-                " set there was nothing to find a temperature with."
-            )
-            bins = {"as trained": found["bins_before"]}
-        caption = "A dot for each bin of confidence; on the diagonal, confidence is what it says."
-        picture = self.draw(figures.reliability(bins), "reliability", f"Reliability diagram. {told}", caption)
-        return [Section("Can its confidence be believed", [told], pictures=[picture])]
+def curve_sections(record: RunRecord, entries: list[dict[str, Any]], draw: Draw) -> list[Section]:
+    """Loss and dev score by step."""
+    if not entries:
+        return []
+    name = record.measures[record.measure]
+    ends = [entry["dev"][record.measure] for entry in entries if "dev" in entry]
+    alt = f" Mean dev {name} goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
+    text = f"{record.steps:,} steps in {record.seconds:,} seconds."
+    if ends:
+        text += " Of each seed, the step with the best dev score was kept, not the last."
+    figure = figures.training_curves(entries, score=record.measure, name=name)
+    picture = draw(figure, "curves", f"Loss{' and dev score' if ends else ''} by step.{alt}", "")
+    return [Section("Learning curves", [text], pictures=[picture])]
 
-    def weak_labels(self) -> list[Section]:
-        found = self.metrics.get("weak_labels")
-        if found is None:
-            return []
-        labeled = Share(**found["labeled"])
-        told = [f"{labeled} {self.metrics['unit']} have one. They made the start, and were then thrown away."]
-        if self.metrics["task"] == "tokens":
-            return [weak_tags(self.metrics, told)]
-        accuracy = Share(**found["accuracy"])
-        if accuracy.of:
-            told.append(f"Right: {accuracy} that also have a gold label. Nothing was chosen by this.")
-        tables = []
-        if "rules" in self.metrics:
-            summary = TypeAdapter(Summary).validate_python(self.metrics["rules"])
-            caption = f"Coverage, overlap and conflict are shares of {summary.coverage.of:,} texts"
-            tables = [Table(*table(summary), caption)]
-        return [Section("The weak labels", told, tables)]
 
-    def game(self, entries: list[dict[str, Any]]) -> list[Section]:
-        looks = [entry for entry in entries if "leader_norm" in entry]
-        if not looks:
-            return []
-        last = looks[-1]
-        told = [
-            f"When last looked at, after {last['step']:,} steps, the mean weight ω of a pseudo-label was"
-            f" {last['mean_omega']:.3f}."
-        ]
-        if interacts := figures.interaction(looks):
-            told.insert(
-                0,
-                "The student's gradient has two parts: its own (leader), and what it expects its teacher to change"
-                " because of it (interaction); conventional self-training has the first alone. They last measured"
-                f" {last['leader_norm']:.2g} and {last['interaction_norm']:.2g}.",
-            )
-        if "pseudo_label_accuracy" in last:
-            told.append(
-                f"Of the pseudo-labels on a fixed sample, {100 * last['pseudo_label_accuracy']:.1f} % of those with a"
-                " known gold label were right. Nothing was chosen by this."
-            )
-        sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
-        picture = self.draw(figures.game_curves(looks), "game", "The game's diagnostics by step.", sample)
-        title = "Student and teacher" if interacts else "Weights and pseudo-labels"
-        return [Section(title, told, pictures=[picture])]
+def calibration_sections(record: RunRecord, draw: Draw) -> list[Section]:
+    """How well confidence agrees with accuracy."""
+    found, part = record.calibration, record.held_out
+    scores = None if part is None else record.scores_on(part)
+    if found is None or scores is None:
+        return []
+    before, after = (f"{100 * error:.1f}" for error in (found.error_before, found.error_after))
+    where = f"on {scores.rows:,} {part} {record.unit}"
+    bins = {"as trained": [each.model_dump() for each in found.bins_before]}
+    if record.dev is not None:
+        text = (
+            f"The expected calibration error is {before} points as trained ({where}), and {after} with a temperature of"
+            f" {found.temperature:.2f}, which was fitted on dev."
+        )
+        if part == "dev":
+            text += " The same rows gave the temperature, so the error on other rows will be somewhat larger."
+        bins["with temperature"] = [each.model_dump() for each in found.bins_after]
+    else:
+        text = (
+            f"The expected calibration error is {before} points ({where}). Without a dev set no temperature was fitted."
+        )
+    caption = "One dot per bin of confidence; on the diagonal, confidence equals accuracy."
+    picture = draw(figures.reliability(bins), "reliability", f"Reliability diagram. {text}", caption)
+    return [Section("Calibration", [text], pictures=[picture])]
 
-    def changes(self) -> list[Section]:
-        found = self.metrics.get("changes")
-        if not found or not found["changed"]:
-            return []
-        told = [
-            f"Of {found['watched']:,} unlabelled {self.metrics['unit']} that were watched, {found['changed']:,} are in"
-            " another class at the end than the start put them in."
-        ]
-        if found["known"]:
-            told.append(
-                f"The true class of {found['known']:,} of these is known: {found['right_before']:,} were right at the"
-                f" start, {found['right_after']:,} are at the end. Nothing was chosen by this."
-            )
-        headings = [self.metrics["unit"].removesuffix("s"), "at the start", "at the end"]
-        rows = [[each["text"], each["before"], each["after"]] for each in found["examples"]]
-        if any(each["label"] for each in found["examples"]):
-            headings.append("true class")
-            rows = [[*row, each["label"] or ""] for row, each in zip(rows, found["examples"], strict=True)]
-        return [Section("Pseudo-labels that changed", told, [Table(headings, rows)])]
 
-    def mistakes(self) -> list[Section]:
-        found = self.metrics.get("mistakes")
-        if not found:
-            return []
-        told = f"The {len(found)} {self.where} rows it was surest of and wrong on. Some may be labelled wrongly."
-        rows = [[each["text"], each["label"], each["predicted"], f"{100 * each['confidence']:.0f} %"] for each in found]
-        return [Section("Some mistakes", [told], [Table(["text", "true class", "taken for", "confidence"], rows)])]
+def game_sections(entries: list[dict[str, Any]], draw: Draw) -> list[Section]:
+    """Diagnostics of the game: gradient norms, weights, pseudo-labels."""
+    logged = [entry for entry in entries if "leader_norm" in entry]
+    if not logged:
+        return []
+    last = logged[-1]
+    text = [f"At step {last['step']:,}, the last that was logged, the mean weight ω of a pseudo-label was"]
+    text[0] += f" {last['mean_omega']:.3f}."
+    if interacts := figures.interaction(logged):
+        text.insert(
+            0,
+            "The student's gradient has two parts: its own (leader), and the effect of its step on the teacher's"
+            " pseudo-labels (interaction). Conventional self-training has only the first. Their last norms were"
+            f" {last['leader_norm']:.2g} and {last['interaction_norm']:.2g}.",
+        )
+    if "pseudo_label_accuracy" in last:
+        text.append(
+            f"On a fixed sample, {100 * last['pseudo_label_accuracy']:.1f} % of the pseudo-labels with a known gold"
+            " label were right. Nothing was selected by this."
+        )
+    sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
+    picture = draw(figures.game_curves(logged), "game", "The game's diagnostics by step.", sample)
+    title = "Student and teacher" if interacts else "Weights and pseudo-labels"
+    return [Section(title, text, pictures=[picture])]
 
-    def notes(self) -> list[Section]:
-        told = [note for note in self.metrics["notes"] if not note.startswith(WARNING)]
-        return [Section("Notes", told)] if told else []
 
-    def draw(self, figure: Figure, name: str, alt: str, caption: str = "") -> Picture:
-        path = self.pictures / f"{name}.png"  # alone: drawing takes time, and nobody would see another format
-        figure.savefig(path, dpi=160)
-        return Picture(path, alt, caption)
+def change_sections(record: RunRecord) -> list[Section]:
+    """Unlabelled rows whose predicted class changed after the start."""
+    changes = record.changes
+    if changes is None or not changes.changed:
+        return []
+    text = [
+        f"Of {changes.watched:,} unlabelled {record.unit} that were watched, {changes.changed:,} have another predicted"
+        " class at the end than at the start."
+    ]
+    if changes.known:
+        text.append(
+            f"The true class of {changes.known:,} of these is known: {changes.right_before:,} were right at the start,"
+            f" {changes.right_after:,} are at the end. Nothing was selected by this."
+        )
+    headings = [record.unit.removesuffix("s"), "at the start", "at the end"]
+    rows = [[each.text, each.before, each.after] for each in changes.examples]
+    if any(each.label for each in changes.examples):
+        headings.append("true class")
+        rows = [[*row, each.label or ""] for row, each in zip(rows, changes.examples, strict=True)]
+    return [Section("Predictions that changed", text, [Table(headings, rows)])]
+
+
+def note_sections(record: RunRecord) -> list[Section]:
+    """What a user should know; warnings are shown with the results."""
+    text = [note for note in record.notes if not note.startswith(WARNING)]
+    return [Section("Notes", text)] if text else []

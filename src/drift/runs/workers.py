@@ -1,4 +1,4 @@
-"""Work done by several processes at once, of this machine or of a cluster, through joblib's back ends."""
+"""Several processes at once, on this machine or a cluster, through joblib's back ends."""
 
 import os
 import threading
@@ -9,17 +9,16 @@ from typing import Any
 
 import joblib
 
-from drift.data.packages import needed_for
 from drift.data.table_formats import first_line
-from drift.errors import ConfigError, DriftError, Interrupted, StateError
+from drift.errors import ConfigError, DriftError, Interrupted, StateError, needed_for
 
 CLUSTER = "pip install 'drift-ssl[cluster]'"
-ONE_A_PROCESS = threading.Lock()  # torch has one random generator a process; Dask may have several threads in it
+ONE_PER_PROCESS = threading.Lock()  # torch has one random generator per process; Dask may run several threads in it
 
 
 @contextmanager
 def workers(cluster: str | None, count: int) -> Iterator[int]:
-    """In the block joblib runs its calls here, `count` at once, or on a cluster; gives how many it takes at once.
+    """In the block, joblib runs calls on this machine, `count` at once, or on a cluster; yields how many run at once.
 
     cluster: the address of a Dask scheduler, or "ray".
     """
@@ -45,20 +44,20 @@ def workers(cluster: str | None, count: int) -> Iterator[int]:
                 f"no Dask scheduler answers at {cluster} ({error}); start one, or fix --cluster"
             ) from error
         with client, joblib.parallel_config(backend="dask", n_jobs=-1):
-            yield max(1, joblib.effective_n_jobs(None))  # workers may be on their way
+            yield max(1, joblib.effective_n_jobs(None))  # workers may still be starting
 
 
 def results(calls: Sequence[Any], cluster: str | None, *, kept: str, in_order: bool = False) -> Iterator[Any]:
-    """What delayed calls give, as each ends or in their order, by the `workers` around; kept: what a stop leaves."""
-    # Ray's workers give results in order only, at the end.
-    given = "list" if cluster == "ray" else "generator" if in_order else "generator_unordered"
+    """Results of delayed calls in a `workers` block as they end or in order. kept: what a stop leaves, in messages."""
+    # Ray's workers return results only in order, at the end.
+    return_as = "list" if cluster == "ray" else "generator" if in_order else "generator_unordered"
     try:
-        yield from joblib.Parallel(return_as=given, batch_size=1)(calls)
+        yield from joblib.Parallel(return_as=return_as, batch_size=1)(calls)
     except (Interrupted, KeyboardInterrupt) as stop:
         raise Interrupted(f"stopped; {kept}") from stop
     except DriftError:
         raise
-    except Exception as error:  # of the processes or the cluster
+    except Exception as error:  # raised by the processes or the cluster
         raise StateError(
             f"the workers stopped ({type(error).__name__}: {first_line(error)}); {kept};"
             " if memory was short, use a smaller --jobs"

@@ -1,100 +1,217 @@
-"""What differs between runs on texts, on words and on nodes; `Fitting` does the rest, which is the same."""
+"""What a task is: its settings, data, models, predictions and page. One folder per task; `TASKS` lists them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import nn
+import yaml
 
-from drift.data.examples import Labeled
 from drift.data.tokenized import Progress
 from drift.errors import ConfigError
-from drift.runs.config import RunConfig
-from drift.training.data import TrainingData
-from drift.training.evaluation import Score
+from drift.methods.method import Method
+from drift.report.page import Section
+from drift.settings import Settings
+from drift.tasks.config import RunConfig, without_name
+from drift.tasks.parts import Draw, Prepared, Representations, TableOptions, Trained, Usage
+from drift.tasks.record import RunRecord
 
-STACKED = ("frozen", "gcn", "grand")  # kinds of model that are many seeds in one
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Rows with labels that nothing is trained on, and how predictions of them are scored."""
-
-    part: Labeled
-    score: Score
+DEFAULTS = "defaults.yaml"  # beside the module of each task
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A student, what it learns from, and how a trained one becomes a model that can be kept.
+class Kind:
+    """A kind of model that a task can train.
 
-    dev: to choose by, the same as in `training`. test: made when it is asked for, after training. finished: from the
-    trained student, and the place of a seed in it if several are stacked.
+    name: as it is called in records, defaults and presets.
+    title: for a reader, such as "a head on a fixed encoder".
+    build: makes the student of a run; its arguments differ by task.
+    stacked: all seeds are trained at once, as one module.
+    exports_onnx: whether the trained model can be written as ONNX; no_onnx: a note that says why not.
+    tip: shown after the title when a run ends.
+    preset: the section of a preset that describes this kind, if the paper treats it separately.
+    from_user_code: the model is built by a user's function, which must be named again to load the model.
+    large: the folder of the model holds a copy of an encoder.
     """
 
-    student: nn.Module
-    training: TrainingData
-    dev: HeldOut | None
-    test: Callable[[], HeldOut | None]
-    finished: Callable[[nn.Module, int], Any]
-    notes: list[str]
-
-
-def learning_from_dev(prepared: Prepared, seeds: Sequence[int]) -> Prepared:
-    """The labels of dev in place of those of train: what they alone would give. Nothing is left to choose by."""
-    if prepared.dev is None:
-        raise ConfigError("there is no dev set to learn from; give one with --dev")
-    part, stacked = prepared.dev.part, prepared.training.labeled.rows.dim() == 2
-    if stacked:
-        trials = len(seeds)
-        part = replace(part, rows=part.rows.expand(trials, -1), labels=part.labels.expand(trials, -1))
-    return replace(prepared, training=TrainingData(part), dev=None)
+    name: str
+    title: str
+    build: Callable[..., Any]
+    stacked: bool = False
+    exports_onnx: bool = False
+    no_onnx: str = ""
+    tip: str = ""
+    preset: str | None = None
+    from_user_code: bool = False
+    large: bool = False
 
 
 class Task(ABC):
-    """One run's data and models. What is read is kept, so that every part can be asked for in turn."""
+    """One run of a task. The class describes the task; an object holds the data of one run.
 
-    unit: ClassVar[str]  # what a row is, in the plural
+    A run calls `read`, then `fingerprint` and `prepare`, trains, and then calls `facts`, `judge` and `describe` for its
+    record.
+    """
 
-    def __init__(self, config: RunConfig, kind: str, seeds: Sequence[int], progress: Progress) -> None:
-        self.config, self.kind, self.seeds, self.progress = config, kind, seeds, progress
+    name: ClassVar[str]
+    unit: ClassVar[str]  # what is classified, in the plural
+    offers: ClassVar[frozenset[str]] = frozenset()  # what its data offers to methods: see `Method.needs`
+    data_settings: ClassVar[type[Settings]]
+    model_settings: ClassVar[type[Settings]]
+    record_type: ClassVar[type[RunRecord]] = RunRecord
+    kinds: ClassVar[Mapping[str, Kind]]
+    usage: ClassVar[Usage]
+    ask_for_scores: ClassVar[str] = "--dev or --test"  # how a user gets a score
+    splits_itself: ClassVar[bool] = False  # dev and test are parts of the training source
+    reads_chunks: ClassVar[bool] = True  # predictions are made chunk by chunk, so that a bar can show progress
 
-    @property
-    def stacked(self) -> bool:
-        """Whether all seeds are trained at once."""
-        return self.kind in STACKED
+    def __init__(
+        self, config: RunConfig, kind: Kind, method: type[Method], seeds: Sequence[int], progress: Progress
+    ) -> None:
+        self.config, self.kind, self.method, self.seeds, self.progress = config, kind, method, tuple(seeds), progress
+        self.method_settings: Any = method.settings_type.read(without_name(config.method), "method")
+
+    # The description: which models and settings there are.
+
+    @classmethod
+    @abstractmethod
+    def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
+        """The kind of model that the settings ask for. finetune: whether to fine-tune if they leave that open."""
+
+    @classmethod
+    def defaults(cls, kind: Kind, *, weak: bool) -> dict[str, Any]:
+        """The default settings for a kind of model; `weak`: for noisy labels. Read from `defaults.yaml` of the task."""
+        package = cls.__module__.rpartition(".")[0]
+        content = yaml.safe_load((files(package) / DEFAULTS).read_text("utf-8"))[kind.name]
+        over = content.pop("weak", {})
+        if weak:
+            for section, values in over.items():
+                content[section] = {**content.get(section, {}), **values}
+        return dict(content)
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any], kind: Kind) -> dict[str, Any]:
+        """Settings with what follows from the kind of model; by default nothing."""
+        return settings
+
+    @classmethod
+    def is_weak(cls, data: Mapping[str, Any]) -> bool:
+        """Whether these settings of the data ask for weak labels."""
+        return data.get("weak") is not None or data.get("rules") is not None
+
+    @classmethod
+    def hint(cls, option: str) -> str:
+        """Advice for a user who gave this option of `fit`, which is for other tasks; empty if there is none."""
+        return ""
+
+    @classmethod
+    def scored_rows(cls, config: Mapping[str, Any], part: str, count: int) -> tuple[Any, ...]:
+        """Identifies the rows of "dev" or "test": two runs with the same tuple were scored on the same rows."""
+        data = config["data"]
+        limit = data.get(f"{part}_rows")
+        return data.get(part), limit, None if limit is None else config["training"]["seed"], count
+
+    # A run.
 
     @property
     @abstractmethod
     def measures(self) -> dict[str, str]:
-        """Scores that are shown, and what they are called; the first is chosen by."""
+        """The scores that are shown, with their titles; model selection uses the first."""
 
     @abstractmethod
     def read(self, sources: Mapping[str, Any]) -> None:
-        """Read everything. sources: what train, unlabeled, dev and test are, paths or objects."""
+        """Read all data. sources: train, unlabeled, dev and test, as paths or objects."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A name for what was read: other rows or labels have another."""
+        """A hash of the data that was read: other rows or labels give another."""
 
     @abstractmethod
     def prepare(self) -> Prepared:
-        """From what was read to what is trained."""
+        """Build the student and its training data."""
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What is true of the data, for the account: classes, whether labels are weak, rows, diagnostics."""
+        """Fields of the record about the data: at least classes, weak and training_rows."""
 
     @abstractmethod
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
-        """More than scores of the kept model on dev or test. probabilities: `(n, C)`, before the temperature."""
+        """Fields of the record about the kept model on dev or test. probabilities: `(n, C)`, before the temperature."""
 
     @abstractmethod
-    def shown(self, thing: int) -> str:
-        """A text, a word or a node of those that are learnt from, by its number, for a reader."""
+    def describe(self, target: int) -> str:
+        """Describe a training row, word or node for a reader. target: its number."""
 
     @abstractmethod
     def notes(self) -> list[str]:
-        """What a user should know of the data: guesses, overlaps."""
+        """What a user should know about the data, such as guessed columns and overlaps."""
+
+    def use_classes(self, classes: Sequence[str]) -> None:
+        """Check the method's prior against the classes. A prior by class name becomes a tuple in class order."""
+        prior = getattr(self.method_settings, "prior", None)
+        if prior is None:
+            return
+        if isinstance(prior, Mapping):
+            if set(prior) != set(classes):
+                named = f"shares of {', '.join(prior)}" if prior else "no shares"
+                raise ConfigError(f"method.prior has {named}; give one for each class: {', '.join(classes)}")
+            self.method_settings = self.method_settings.model_copy(
+                update={"prior": tuple(float(prior[name]) for name in classes)}
+            )
+        elif len(prior) != len(classes):
+            raise ConfigError(
+                f"method.prior has {len(prior)} shares for {len(classes)} classes; give one each, in this order:"
+                f" {', '.join(classes)}"
+            )
+
+    # A trained model.
+
+    @staticmethod
+    @abstractmethod
+    def load_model(folder: Path) -> Any:
+        """Open a trained model. If its kind has `from_user_code`, the model has a method `made_by(name)`."""
+
+    @staticmethod
+    @abstractmethod
+    def predict_chunks(run: Trained, source: Any, out: str | Path | None, options: TableOptions) -> Iterator[list[Any]]:
+        """Predict a table chunk by chunk: yields the labels of each, after writing them to `out` if that is given."""
+
+    @staticmethod
+    @abstractmethod
+    def evaluate(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
+        """Scores on the labelled rows of a table: `rows`, `labeled_rows`, and scores between 0 and 1."""
+
+    @classmethod
+    def representations(cls, run: Trained) -> Representations:
+        """Learned vectors of the run's data, for a picture."""
+        raise ConfigError(f"runs of --task {cls.name} have no representations to draw; give runs on a graph")
+
+    @classmethod
+    def suggest(cls, run: Trained, source: Any, n: int, out: Any, options: TableOptions) -> list[Any]:
+        """Rows of a table that are most worth labelling."""
+        raise ConfigError(f"rows cannot be suggested by a run of --task {cls.name}; give the folder of a run on texts")
+
+    # The page.
+
+    @staticmethod
+    def result_sections(record: Any, draw: Draw) -> list[Section]:
+        """Sections about the results, after the learning curves."""
+        return []
+
+    @staticmethod
+    def weak_label_sections(record: Any) -> list[Section]:
+        """Sections about the weak labels, if there were any."""
+        return []
+
+    @staticmethod
+    def example_sections(record: Any) -> list[Section]:
+        """Sections with examples, such as mistakes."""
+        return []
+
+    @staticmethod
+    def service_lines(record: Any, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:
+        """Python code that uses the ONNX file without this package; empty if there is none."""
+        return []

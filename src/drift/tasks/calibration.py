@@ -1,27 +1,27 @@
-"""Probabilities that mean what they say: one temperature for all logits, and how far off they were before and after."""
+"""Calibration of probabilities: one temperature for all logits, and the calibration error."""
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 BINS = 15
-LIMITS = (0.05, 20.0)
+LIMITS = (0.05, 20.0)  # of the temperature
 
 
 def fit_temperature(probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """The T for which softmax(log p / T) makes these labels likeliest. probabilities: `(n, C)`; labels: `(n,)`.
+    """The T that maximises the likelihood of labels under softmax(log p / T). probabilities: `(n, C)`; labels: `(n,)`.
 
-    One more row of no class in particular is counted, as in Platt's scaling: else a few rows that are all right would
-    make every probability 0 or 1.
+    One row with equal shares of all classes is added, as in Platt scaling: without it, a few rows that are all right
+    would push every probability to 0 or 1.
     """
     rows = np.arange(len(labels))
 
-    def surprise(log_temperature: float) -> float:
+    def negative_log_likelihood(log_temperature: float) -> float:
         log_q = rescaled(probabilities, float(np.exp(log_temperature)))
         return -float(log_q[rows, labels].sum() + log_q.mean())
 
-    found = minimize_scalar(surprise, bounds=(np.log(LIMITS[0]), np.log(LIMITS[1])), method="bounded")
-    return float(np.exp(found.x))
+    bounds = np.log(LIMITS[0]), np.log(LIMITS[1])
+    return float(np.exp(minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded").x))
 
 
 def rescaled(probabilities: np.ndarray, temperature: float) -> np.ndarray:
@@ -32,16 +32,16 @@ def rescaled(probabilities: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def reliability(probabilities: np.ndarray, labels: np.ndarray) -> list[dict[str, float]]:
-    """`rows`, mean `confidence` and `accuracy` of each of 15 bins of equal confidence that has rows."""
+    """`rows`, mean `confidence` and `accuracy` of each bin of confidence: 15 of equal width, without empty ones."""
     confidence, right = probabilities.max(-1), probabilities.argmax(-1) == labels
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     return [
         {
-            "rows": int((bins == place).sum()),
-            "confidence": float(confidence[bins == place].mean()),
-            "accuracy": float(right[bins == place].mean()),
+            "rows": int((bins == bin_number).sum()),
+            "confidence": float(confidence[bins == bin_number].mean()),
+            "accuracy": float(right[bins == bin_number].mean()),
         }
-        for place in np.unique(bins)
+        for bin_number in np.unique(bins)
     ]
 
 

@@ -1,51 +1,33 @@
-"""How the kept classifier does where labels are known: confusions, calibration, mistakes; and how weak labels do."""
+"""Judge the kept model on known labels: confusion matrix, calibration, mistakes and changes; and weak labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import confusion_matrix
 
 from drift.data.labels import UNLABELED
 from drift.tasks.calibration import calibration_error, reliability, rescaled
-from drift.tasks.text.data import LabeledTexts
 from drift.training.flips import Flips
 from drift.weak.diagnostics import Share
 
-MISTAKES, EXCERPT = 10, 300  # wrong rows that are kept to show, and characters of each
+EXAMPLES = 10  # rows that are kept to show
+EXCERPT = 300  # characters of each
 
 
-def judge(part: LabeledTexts, probabilities: np.ndarray, temperature: float, classes: list[str]) -> dict[str, Any]:
-    """Confusions, calibration before and after the temperature, and the rows it is surest of and wrong on.
-
-    probabilities: `(n, C)`, before the temperature.
-    """
-    after, labels = np.exp(rescaled(probabilities, temperature)), part.codes
-    predicted = probabilities.argmax(-1)
-    wrong = np.flatnonzero(predicted != labels)
-    surest = wrong[np.argsort(-after[wrong].max(-1), kind="stable")][:MISTAKES]
-    mistakes = [
-        {
-            "text": excerpt(part.texts[int(row)]["text"]),
-            "label": classes[labels[row]],
-            "predicted": classes[predicted[row]],
-            "confidence": float(after[row].max()),
-        }
-        for row in surest
-    ]
-    return {**judged_classes(probabilities, labels, temperature, classes), "mistakes": mistakes}
-
-
-def judged_classes(
-    probabilities: np.ndarray, labels: np.ndarray, temperature: float, classes: list[str]
+def judge_classes(
+    probabilities: np.ndarray, labels: np.ndarray, temperature: float, classes: Sequence[str]
 ) -> dict[str, Any]:
-    """Confusions, and calibration before and after the temperature."""
-    confusion = np.zeros((len(classes), len(classes)), dtype=int)  # true class, predicted class
-    np.add.at(confusion, (labels, probabilities.argmax(-1)), 1)
-    return {"confusion": confusion.tolist(), "calibration": judged_confidence(probabilities, labels, temperature)}
+    """Confusion matrix, and calibration before and after the temperature. probabilities: `(n, C)`; labels: `(n,)`."""
+    confusion = confusion_matrix(labels, probabilities.argmax(-1), labels=np.arange(len(classes)))
+    return {
+        "confusion": confusion.tolist(),  # true class, predicted class
+        "calibration": judge_confidence(probabilities, labels, temperature),
+    }
 
 
-def judged_confidence(probabilities: np.ndarray, labels: np.ndarray, temperature: float) -> dict[str, Any]:
+def judge_confidence(probabilities: np.ndarray, labels: np.ndarray, temperature: float) -> dict[str, Any]:
     """Calibration before and after the temperature."""
     after = np.exp(rescaled(probabilities, temperature))
     return {
@@ -57,8 +39,31 @@ def judged_confidence(probabilities: np.ndarray, labels: np.ndarray, temperature
     }
 
 
+def confident_mistakes(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    temperature: float,
+    classes: Sequence[str],
+    describe: Callable[[int], str],
+) -> list[dict[str, Any]]:
+    """The misclassified rows with the highest confidence. describe: returns a row as text for a reader."""
+    after = np.exp(rescaled(probabilities, temperature))
+    predicted = probabilities.argmax(-1)
+    wrong = np.flatnonzero(predicted != labels)
+    most_confident = wrong[np.argsort(-after[wrong].max(-1), kind="stable")][:EXAMPLES]
+    return [
+        {
+            "text": describe(int(row)),
+            "label": classes[labels[row]],
+            "predicted": classes[predicted[row]],
+            "confidence": float(after[row].max()),
+        }
+        for row in most_confident
+    ]
+
+
 def weak_label_shares(weak: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
-    """How many texts have a weak label, and how many of those with a gold one too are right."""
+    """The share of rows with a weak label, and the share of right ones among those that also have a gold label."""
     labeled, judged = weak != UNLABELED, (weak != UNLABELED) & (gold != UNLABELED)
     return {
         "labeled": asdict(Share(int(labeled.sum()), len(weak))),
@@ -66,10 +71,10 @@ def weak_label_shares(weak: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
     }
 
 
-def changes(flips: Flips, classes: list[str], shown: Callable[[int], str]) -> dict[str, Any]:
-    """How many unlabelled targets changed their class between θinit and the end, how many were right, and a few of them.
+def judge_changes(flips: Flips, classes: Sequence[str], describe: Callable[[int], str]) -> dict[str, Any]:
+    """How many watched rows changed class between θinit and the end, how many of them were right, and examples.
 
-    flips: of one trial. shown: what a reader sees of a thing.
+    flips: of one trial. describe: returns a row, word or node as text for a reader.
     """
     changed = np.flatnonzero(flips.before != flips.after)
     gold = np.full(len(flips.targets), UNLABELED) if flips.gold is None else flips.gold
@@ -82,16 +87,17 @@ def changes(flips: Flips, classes: list[str], shown: Callable[[int], str]) -> di
         "right_after": int((flips.after == gold)[known].sum()),
         "examples": [
             {
-                "text": shown(int(flips.targets[place])),
-                "before": classes[flips.before[place]],
-                "after": classes[flips.after[place]],
-                "label": None if gold[place] == UNLABELED else classes[gold[place]],
+                "text": describe(int(flips.targets[row])),
+                "before": classes[flips.before[row]],
+                "after": classes[flips.after[row]],
+                "label": None if gold[row] == UNLABELED else classes[gold[row]],
             }
-            for place in changed[:MISTAKES]
+            for row in changed[:EXAMPLES]
         ],
     }
 
 
 def excerpt(text: str) -> str:
+    """The beginning of a text, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}…"

@@ -1,15 +1,15 @@
-"""Checkpoints that survive a crash at any moment: whole or not there, checked when read, the last ones kept.
+"""Checkpoints that survive a crash at any moment: complete or absent, verified when read; the newest are kept.
 
-A checkpoint is a folder `step-000000100` with the tensors in safetensors and everything else in JSON, a checksum of
-both included. Nothing in it is pickled. What is each process's own (random states; all of a sharded model) is in a pair
-of files for each: no process gathers the whole.
+A checkpoint is a folder `step-000000100` with the tensors in safetensors and everything else in JSON, with a checksum
+of both. Nothing in it is pickled. What belongs to one process (random states; all of a sharded model) is in a pair of
+files per process: no process gathers the whole.
 """
 
 import hashlib
 import json
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from drift.data.files import atomic_folder
-from drift.errors import FileError, StateError
+from drift.errors import FileError, Interrupted, StateError
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.devices import SingleProcess
+from drift.training.interrupt import Interrupt
 from drift.training.packing import pack, unpack
 
 FORMAT = "drift-checkpoint/2"
 TENSORS, CONTENT = "state.safetensors", "state.json"
+CHECKPOINTS = "checkpoints"  # folder inside a run's folder
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was read back: the step it was taken after, the state, and this process's own part."""
+    """A checkpoint that was read: its step, the state that processes share, and the state of this process."""
 
     step: int
     state: Any
@@ -38,8 +41,8 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one run.
 
-    folder: where they are; made when first needed. keep: how many of the newest to keep.
-    fingerprint: what the run is (its resolved configuration, say); a checkpoint of another one is refused.
+    folder: where they are; created when first needed. keep: how many of the newest to keep.
+    fingerprint: identifies the run, such as a hash of its configuration; checkpoints of other runs are refused.
     """
 
     def __init__(
@@ -49,9 +52,9 @@ class Checkpoints:
         self.machine = machine or SingleProcess()
 
     def save(self, step: int, state: Any, own: Any = None) -> Path:
-        """Write the state after `step`; then drop what is not among the newest.
+        """Write the state after `step`, then delete older checkpoints.
 
-        state: the first process's is written. own: each process's is.
+        state: shared by all processes; the first one writes it. own: the state of this process.
         """
         target = self.folder / f"step-{step:09d}"
         try:
@@ -64,7 +67,7 @@ class Checkpoints:
                     shutil.rmtree(folder)
             else:
                 self._write_own(Path(self.machine.gather(None)[0]), step, own)
-            self.machine.gather(None)  # nobody goes on before it is there
+            self.machine.gather(None)  # no process continues before it is complete
         except (OSError, SafetensorError) as error:
             newest = next(self._newest_first(), None)
             kept = f"{newest.name} is kept" if newest else "there is no earlier one"
@@ -72,7 +75,7 @@ class Checkpoints:
         return target
 
     def newest(self) -> Checkpoint | None:
-        """The newest whole checkpoint; damaged ones are passed over with a warning. None where there is none at all."""
+        """The newest complete checkpoint; damaged ones are skipped with a warning. None if there is none at all."""
         if self.machine.process == 0:
             self._sweep()
         self.machine.gather(None)
@@ -84,7 +87,7 @@ class Checkpoints:
             except FileError as error:
                 fault = str(error)
             faults = [each for each in self.machine.gather(fault) if each]
-            if found is None or faults:  # all processes go on from the same one
+            if found is None or faults:  # all processes continue from the same one
                 damaged.extend(faults)
                 continue
             for message in damaged:
@@ -95,13 +98,13 @@ class Checkpoints:
         return None
 
     def read(self, folder: Path) -> Checkpoint:
-        """One checkpoint, checked: FileError if it is damaged, StateError if it is another run's."""
+        """Read and verify a checkpoint: FileError if it is damaged, StateError if it belongs to another run."""
         step, state = self._read(folder, "")
         _, own = self._read(folder, f"process-{self.machine.process}-")
         return Checkpoint(step, state, own)
 
     def _write_own(self, aside: Path, step: int, own: Any) -> None:
-        """Every process's own part; an error of one is an error of all, so that none waits for it in vain."""
+        """Write the state of every process; an error of one is raised in all, so that none waits forever."""
         fault = ""
         try:
             self._write(aside, f"process-{self.machine.process}-", step, own)
@@ -150,9 +153,48 @@ class Checkpoints:
         yield from sorted(self.folder.glob("step-*"), reverse=True)
 
     def _sweep(self) -> None:
-        """Remove what a crash in the middle of writing left behind: names that begin with a dot."""
+        """Delete what a crash during writing left behind: names that begin with a dot."""
         for leftover in self.folder.glob(".step-*"):
             shutil.rmtree(leftover)
+
+
+class Checkpointer(Callback):
+    """Saves a checkpoint every so many steps, at the end of a phase, and when the user asks the run to stop.
+
+    checkpoints: where they go; None writes nothing. take: returns the shared and the own state of this process.
+    resume: the command that continues the run, for the message of an interrupted one.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints | None,
+        machine: SingleProcess,
+        *,
+        every: int,
+        take: Callable[[], tuple[Any, Any]],
+        resume: str | None,
+    ) -> None:
+        self.checkpoints, self.machine, self.every, self.take, self.resume = checkpoints, machine, every, take, resume
+        self.interrupt = Interrupt()
+
+    def newest(self) -> Checkpoint | None:
+        """The checkpoint to continue from; None if there is none."""
+        return None if self.checkpoints is None else self.checkpoints.newest()
+
+    def save(self, state: TrainingState) -> None:
+        """Write a checkpoint now."""
+        if self.checkpoints is not None:
+            self.checkpoints.save(state.total_steps, *self.take())
+
+    def on_step_end(self, state: TrainingState) -> None:
+        (interrupted,) = self.machine.any(self.interrupt.asked)
+        if state.step % self.every == 0 or state.step == state.last_step or interrupted or state.stop:
+            self.save(state)
+        if interrupted:
+            where = f"stopped in the {state.phase} phase, step {state.step} of {state.last_step}"
+            if self.resume is None:
+                raise Interrupted(f"{where}; nothing was saved, as the run has no folder")
+            raise Interrupted(f"{where}, and saved; continue with {self.resume}")
 
 
 def _checksum(tensors: Path, packed: Any) -> str:

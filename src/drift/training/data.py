@@ -1,18 +1,19 @@
-"""What a run learns from, and what it chooses by."""
+"""The training data of a run."""
 
 from dataclasses import dataclass
 
-from drift.data.budget import LabelBudget
 from drift.data.examples import Labeled, Unlabeled
+from drift.data.labels import LabelBudget
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a run learns from and chooses by.
+    """What a run is trained on, and what its model selection uses.
 
-    labeled: rows with gold labels, or with weak ones if `weak`: those make the start and are then thrown away.
-    unlabeled: rows for the second phase; in the weak setting usually all. dev: gold labels to choose by, if any.
-    gold_labels: how many were used to train, where that is not to be seen from the others.
+    labeled: rows with gold labels, or with weak ones if `weak`: those are used only to initialise the model.
+    unlabeled: rows for the second phase; with weak labels usually all rows.
+    dev: gold labels for model selection, if any.
+    gold_labels: how many gold labels were used to train, if the other fields do not say so.
     """
 
     labeled: Labeled

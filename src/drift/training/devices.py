@@ -1,4 +1,4 @@
-"""Where a run computes: device, precision and processes, through accelerate; or this process alone, without it."""
+"""Where a run computes: device, precision and processes, through accelerate; or this process only, without it."""
 
 import os
 import sys
@@ -13,62 +13,63 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from drift.errors import ConfigError
+from drift.training.callbacks import Callback, TrainingState, mean_scores
 
 USE_FSDP = "ACCELERATE_USE_FSDP"  # set by `accelerate launch --use_fsdp`
 
 
 class SingleProcess:
-    """One process on the CPU in full precision, whatever else the program does."""
+    """One process on the CPU in full precision, without accelerate."""
 
     process, processes = 0, 1
     device = torch.device("cpu")
     sharded = False
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """The module as it is trained here."""
+        """The module as it is trained on this machine."""
         return module
 
     def wrap_optimizer(self, optimizer: Optimizer) -> Any:
         return optimizer
 
     def unwrap(self, module: nn.Module) -> nn.Module:
-        """The user's own module again."""
+        """The original module."""
         return module
 
     def whole_state(self, module: nn.Module) -> dict[str, Tensor]:
-        """The weights of a wrapped module, unsharded, by the names they have in the user's own; on every process."""
+        """The complete weights of a wrapped module, by their names in the original module; on every process."""
         return dict(module.state_dict())
 
     def backward(self, loss: Tensor) -> None:
         torch.autograd.backward(loss)
 
     def clip(self, module: nn.Module, longest: float) -> None:
-        """Scale gradients down to this norm if they are longer."""
+        """Scale gradients down to this norm if theirs is larger."""
         nn.utils.clip_grad_norm_(module.parameters(), longest)
 
     @contextmanager
     def not_yet_reduced(self, modules: Sequence[nn.Module]) -> Iterator[None]:
-        """In the block, gradients stay each process's own: more micro-batches follow."""
+        """In the block, gradients are not reduced over processes, because more micro-batches follow."""
         yield
 
     def any(self, *flags: bool) -> list[bool]:
-        """For each flag whether any process raised it."""
+        """For each flag, whether any process has set it."""
         return list(flags)
 
     def mean(self, mine: float) -> float:
-        """The mean over processes: of their losses, the loss of the global batch."""
+        """The mean over processes."""
         return mine
 
     def gather(self, mine: Any) -> list[Any]:
-        """What every process has, in their order."""
+        """The values of all processes, in their order."""
         return [mine]
 
     def state_dict(self) -> dict[str, Any]:
-        """What it takes to go on exactly, beside players and optimiser: the scale of losses in half precision."""
+        """What it takes to continue exactly, besides models and optimizer: the loss scale of half precision."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what `state_dict` gave."""
+        """Restore what `state_dict` returned."""
 
     def begin_tracking(self) -> None:
         """Open the trackers."""
@@ -81,24 +82,24 @@ class SingleProcess:
 
 
 class Accelerated(SingleProcess):
-    """What `accelerate launch`, `torchrun` or plain `python` started: one process or many, CPU or GPU, DDP or FSDP2."""
+    """One or several processes, as started by `accelerate launch`, `torchrun` or `python`: CPU or GPU, DDP or FSDP2."""
 
     def __init__(self, *, precision: str = "no", trackers: Sequence[str] = (), folder: Path | None = None) -> None:
-        """trackers: tensorboard, wandb, mlflow. folder: where those that write files do so, in `tracking/drift`."""
+        """trackers: tensorboard, wandb, mlflow. folder: for trackers that write files, in `tracking/drift`."""
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
         from accelerate.tracking import get_available_trackers
 
-        # accelerate lets both pass: it would scale losses for nothing, and leave out trackers without a word.
+        # accelerate accepts both: it would scale losses in vain, and silently leave out trackers.
         if precision == "fp16" and not torch.accelerator.is_available():
             raise ConfigError("precision='fp16' needs a GPU; use 'bf16', or 'no' for float32")
         if absent := sorted(set(trackers) - {str(tracker) for tracker in get_available_trackers()}):
             raise ConfigError(f"trackers={absent} are not installed; install the packages, or leave them out")
-        # It keeps one state a process and refuses another precision later; every run chooses its own.
+        # accelerate keeps one state per process and refuses another precision later, but every run has its own.
         AcceleratorState._reset_state()
         try:
             self.accelerator = Accelerator(
-                cpu=not torch.accelerator.is_available(),  # else several processes on CPUs are taken for one
+                cpu=not torch.accelerator.is_available(),  # otherwise it takes several CPU processes for one
                 mixed_precision=precision,
                 log_with=list(trackers) or None,
                 project_dir=None if folder is None else str(folder / "tracking"),
@@ -108,7 +109,7 @@ class Accelerated(SingleProcess):
         self.trackers = tuple(trackers)
         self.process, self.processes = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
-        # accelerate shards on GPUs alone; torch does on CPUs too, and what `--use_fsdp` asks for is honoured there.
+        # accelerate shards only on GPUs; torch also on CPUs, so that `--use_fsdp` works there too.
         self._by_torch = self.processes > 1 and self.device.type == "cpu" and os.environ.get(USE_FSDP) == "true"
         self.sharded = self._by_torch or bool(self.accelerator.is_fsdp2)
 
@@ -117,12 +118,12 @@ class Accelerated(SingleProcess):
             return _shard(module)
         if not self.sharded:
             return self.accelerator.prepare_model(module)  # type: ignore[no-any-return]
-        # FSDP2 is prepared with an optimiser only; the real ones are made over the sharded parameters.
+        # FSDP2 can only be prepared with an optimizer; the real ones are made over the sharded parameters.
         wrapped, _ = self.accelerator.prepare(module, torch.optim.SGD(module.parameters(), lr=0.0))
         return wrapped  # type: ignore[no-any-return]
 
     def wrap_optimizer(self, optimizer: Optimizer) -> Any:
-        # accelerate's clipping unscales the gradients of every optimiser it knows: of an earlier phase's, twice.
+        # accelerate's clipping unscales the gradients of every optimizer it knows: those of an earlier phase twice.
         self.accelerator._optimizers.clear()
         return self.accelerator.prepare_optimizer(optimizer)
 
@@ -186,8 +187,29 @@ class Accelerated(SingleProcess):
             tracker.finish()
 
 
+class Trackers(Callback):
+    """Sends the numbers of a run to TensorBoard, Weights & Biases or MLflow, if the machine has any of these."""
+
+    def __init__(self, machine: SingleProcess) -> None:
+        self.machine = machine
+
+    def on_run_begin(self, state: TrainingState) -> None:
+        self.machine.begin_tracking()
+
+    def on_log(self, state: TrainingState, entry: Mapping[str, Any]) -> None:
+        numbers = {name: value for name, value in entry.items() if isinstance(value, float)}
+        self.machine.log({f"{state.phase}/{name}": value for name, value in numbers.items()}, state.total_steps)
+
+    def on_evaluate(self, state: TrainingState, scores: Sequence[Mapping[str, float]]) -> None:
+        means = {f"{state.phase}/dev_{name}": value for name, value in mean_scores(scores).items()}
+        self.machine.log(means, state.total_steps)
+
+    def on_run_end(self, state: TrainingState) -> None:
+        self.machine.end_tracking()
+
+
 def leave() -> NoReturn:
-    """End this process of several, at once: torch's threads may hold tensors while Python is taken down, and abort it.
+    """End this process, one of several, at once: torch's threads may hold tensors while Python shuts down, and abort.
 
     https://github.com/pytorch/pytorch/pull/179291 has the cause; destroying the process group first does not help.
     """
@@ -197,7 +219,7 @@ def leave() -> NoReturn:
 
 
 def _shard(module: nn.Module) -> nn.Module:
-    """Over all processes, block by block where the module says what its blocks are, as transformers do."""
+    """Shard a module over all processes, block by block if it names its blocks, as transformers do."""
     from torch.distributed.fsdp import fully_shard
 
     blocks = set(getattr(module, "_no_split_modules", None) or ())

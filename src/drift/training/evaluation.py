@@ -1,4 +1,4 @@
-"""What a method predicts on rows it is not trained on, and how good that is."""
+"""Predictions of a method on rows, and their scores."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from drift.methods.method import Method
 from drift.training.devices import SingleProcess
 
 Score = Callable[[np.ndarray, np.ndarray], dict[str, float]]
-"""Scores, as shares, from probabilities `(n, C)` and class indices `(n,)`; the first is what is chosen by."""
+"""Scores between 0 and 1 from probabilities `(n, C)` and class indices `(n,)`; model selection uses the first."""
 
 
 def predict(
@@ -21,7 +21,7 @@ def predict(
 ) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
 
-    Where more than one thing is classified in a row, n counts those, row after row.
+    If a row has several targets, such as words, n counts targets, row after row.
     """
 
     def answer(inputs: Inputs) -> Tensor:
@@ -34,27 +34,27 @@ def predict(
 
 
 def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor, machine: SingleProcess) -> Tensor:
-    """What a function of inputs says of these rows, `(..., n, k)`, some at a time, the same on every process.
+    """Apply a function of inputs to these rows in batches: `(..., n, k)`, the same on every process.
 
-    Rows of like length go together, and every process does its share of the batches. rows: `(n,)`, or `(trials, n)`
-    for stacked inputs.
+    Rows of similar length share a batch, and every process computes its share of the batches. rows: `(n,)`, or
+    `(trials, n)` for stacked inputs.
     """
     order = torch.arange(rows.shape[-1])
     if examples.lengths is not None and rows.dim() == 1:
         order = torch.from_numpy(np.argsort(examples.lengths[rows.numpy()], kind="stable"))
     batches = list(torch.split(order, examples.at_once))
     mine = batches[machine.process :: machine.processes]
-    # Every process must call the model equally often: sharded weights are gathered in each call.
-    spare = -(-len(batches) // machine.processes) - len(mine)
-    found = [
+    # Every process must call the model equally often, because sharded weights are gathered in each call.
+    extra = -(-len(batches) // machine.processes) - len(mine)
+    outputs = [
         answer(moved(examples.inputs(rows[..., places]), machine.device)).cpu()
-        for places in (*mine, *[order[:1]] * spare)
+        for places in (*mine, *[order[:1]] * extra)
     ]
     if machine.processes == 1:
-        together, places_of = torch.cat(found, dim=-2), torch.cat(mine)
+        together, places_of = torch.cat(outputs, dim=-2), torch.cat(mine)
     else:
-        parts = machine.gather((found[: len(mine)], mine))
-        together = torch.cat([p for found, _ in parts for p in found], dim=-2)
+        parts = machine.gather((outputs[: len(mine)], mine))
+        together = torch.cat([p for own, _ in parts for p in own], dim=-2)
         places_of = torch.cat([p for _, places in parts for p in places])
     if examples.counts is not None:
         counts = examples.counts[rows.numpy()]
@@ -68,7 +68,7 @@ def answers(answer: Callable[[Inputs], Tensor], examples: Examples, rows: Tensor
 def evaluate(
     method: Method, labeled: Labeled, score: Score, machine: SingleProcess, *, trials: int | None = None
 ) -> list[dict[str, float]]:
-    """Scores on labelled rows, one dictionary a trial."""
+    """Scores on labelled rows, one dictionary per trial."""
     probabilities = predict(method, labeled.examples, labeled.rows, machine, trials=trials).numpy()
     labels = labeled.labels.numpy()
     return [score(trial, labels) for trial in (probabilities if trials is not None else probabilities[None])]

@@ -1,4 +1,4 @@
-"""What every step sees: labelled and unlabelled rows drawn, shared among processes, cut into micro-batches."""
+"""The batches of every step: rows are drawn, shared among processes, and split into micro-batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,26 +15,26 @@ from drift.training.seeding import generator_of
 
 
 class Stream:
-    """Row numbers of some rows in batches; a stream a trial if they are stacked.
+    """Batches of row numbers; one stream per trial if the rows are stacked.
 
-    rows: `(n,)`, or `(trials, n)`. Every process draws the same global batches from the same seed and takes every
-    `processes`-th row: no row is seen twice in an epoch, whoever sees it.
+    Every process draws the same global batches from the same seed and takes every `processes`-th row, so that no row is
+    used twice in an epoch, over all processes.
     """
 
     def __init__(self, part: Labeled | Unlabeled, size: int, *, seeds: Sequence[int], by_length: bool) -> None:
         self.part, self.size = part, size
         trials = part.rows if part.rows.dim() == 2 else part.rows.unsqueeze(0)
-        # Labelled and unlabelled rows of one seed are drawn apart, and not alike.
-        kind = int(isinstance(part, Labeled))
+        # Labelled and unlabelled rows of one seed are drawn from different streams.
+        purpose = int(isinstance(part, Labeled))
         lengths = part.examples.lengths if by_length and part.rows.dim() == 1 else None
         own_lengths = None if lengths is None else lengths[part.rows.numpy()]
         self.batches = [
-            EndlessBatches(len(rows), size, generator_of(seed, kind), lengths=own_lengths)
+            EndlessBatches(len(rows), size, generator_of(seed, purpose), lengths=own_lengths)
             for seed, rows in zip(seeds, trials, strict=True)
         ]
 
     def over(self, part: Labeled | Unlabeled) -> None:
-        """Go on with other rows, drawn by the same generators."""
+        """Continue with other rows, drawn by the same generators."""
         lengths = None if self.batches[0].lengths is None else part.examples.lengths
         own_lengths = None if lengths is None else lengths[part.rows.numpy()]
         rows = part.rows.shape[-1]
@@ -42,7 +42,7 @@ class Stream:
         self.batches = [EndlessBatches(rows, self.size, each.generator, lengths=own_lengths) for each in self.batches]
 
     def places(self) -> Tensor:
-        """The next batch, as places in `part.rows`: `(N,)` or `(trials, N)`."""
+        """The next batch, as positions in `part.rows`: `(N,)` or `(trials, N)`."""
         drawn = [next(batches) for batches in self.batches]
         return torch.stack(drawn) if self.part.rows.dim() == 2 else drawn[0]
 
@@ -57,9 +57,11 @@ class Stream:
 class Feed(Iterator[list[Batch]]):
     """The micro-batches of each step, endlessly.
 
-    batch_size, unlabeled_batch_size: rows of either kind that one optimiser step sees, over all processes and
-    micro-batches together. seeds: one a trial; a single one if they are not stacked. process, processes: whose share to
-    take. micro_batches: how many pieces to cut it into.
+    batch_size, unlabeled_batch_size: labelled and unlabelled rows per optimizer step, over all processes and
+        micro-batches.
+    seeds: one per trial; a single one if the rows are not stacked.
+    process, processes: which share of a batch to take.
+    micro_batches: number of parts to split it into.
     """
 
     def __init__(
@@ -96,13 +98,13 @@ class Feed(Iterator[list[Batch]]):
         return [self._batch(*piece, totals).to(self.device) for piece in pieces]
 
     def _totals(self, labeled: Tensor | None, unlabeled: Tensor | None) -> Totals:
-        """How many targets are classified in the whole batch, which every process has drawn."""
+        """Number of labels and targets in the whole batch, which every process has drawn."""
         labels = 0 if self.labeled is None or labeled is None else self.labeled.part.targets(labeled)
         targets = 0 if self.unlabeled is None or unlabeled is None else self.unlabeled.part.targets(unlabeled)
         return Totals(labels, targets)
 
     def _pieces(self, places: Tensor | None) -> list[Tensor | None]:
-        """This process's share of a batch, cut into micro-batches."""
+        """This process's share of a batch, split into micro-batches."""
         if places is None:
             return [None] * self.micro_batches
         own = places[..., self.process :: self.processes]

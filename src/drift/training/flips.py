@@ -1,4 +1,4 @@
-"""Which unlabelled rows the student puts in another class at the end of a run than at θinit."""
+"""Which unlabelled rows have another predicted class at the end of a run than at θinit."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from drift.methods.method import Method
 from drift.training.devices import SingleProcess
 from drift.training.pool import AllUnlabeled
 
-WATCHED = 256  # rows, the first ones
+WATCHED = 256  # the first rows
 
 
 @dataclass(frozen=True)
 class Flips:
-    """Class indices of the same targets at θinit and at the end, `(n,)`, or `(trials, n)` if stacked.
+    """Predicted classes of the same targets at θinit and at the end, `(n,)`, or `(trials, n)` if stacked.
 
-    targets: numbers of texts, words or nodes among all. gold: true classes, -1 where unknown, if there are any.
+    targets: numbers of the texts, words or nodes. gold: true classes, -1 where unknown; None if none is known.
     """
 
     targets: np.ndarray
@@ -27,7 +27,7 @@ class Flips:
     gold: np.ndarray | None
 
     def of_trial(self, trial: int) -> "Flips":
-        """Those of one of the stacked trials; of a run that is not stacked, all."""
+        """The flips of one stacked trial; all of them if the run is not stacked."""
         if self.before.ndim == 1:
             return self
         gold = None if self.gold is None else self.gold[trial]
@@ -35,15 +35,16 @@ class Flips:
 
 
 def watched_classes(method: Method, unlabeled: Unlabeled, machine: SingleProcess) -> Tensor:
-    """What the student says of the rows that are watched, without dropout."""
+    """Predicted classes of the watched rows, without dropout."""
     places = torch.arange(min(WATCHED, unlabeled.rows.shape[-1])).expand(*unlabeled.rows.shape[:-1], -1)
     method.student.eval()
-    found = AllUnlabeled(unlabeled, machine).ask(method.predict_proba, places).argmax(-1)
+    classes = AllUnlabeled(unlabeled, machine).ask(method.predict_proba, places).argmax(-1)
     method.student.train()
-    return found
+    return classes
 
 
 def find_flips(unlabeled: Unlabeled, before: Tensor, after: Tensor) -> Flips:
+    """Flips from the classes of the watched rows before and after."""
     gold = unlabeled.first_gold(WATCHED)
     targets = unlabeled.first_targets(WATCHED)
     return Flips(targets.numpy(), before.numpy(), after.numpy(), None if gold is None else gold.numpy())

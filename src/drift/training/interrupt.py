@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: the step in hand is finished and saved before the run stops."""
+"""Ctrl-C as a request: the current step is finished and saved before the run stops."""
 
 import signal
 import threading
@@ -8,27 +8,27 @@ from types import FrameType
 
 
 class Interrupt:
-    """Whether somebody asked the run to stop."""
+    """Whether the user asked the run to stop."""
 
     asked = False
 
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """In the block a first Ctrl-C (or SIGTERM) only takes note; a second one stops at once, as without the block."""
+    """In the block, a first Ctrl-C (or SIGTERM) only sets a flag; a second one stops at once, as without the block."""
     interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():  # signals come to the main thread alone
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield interrupt
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def set_flag(number: int, frame: FrameType | None) -> None:
         interrupt.asked = True
         for each, handler in before.items():
             signal.signal(each, handler)
 
     for number in before:
-        signal.signal(number, note)
+        signal.signal(number, set_flag)
     try:
         yield interrupt
     finally:

@@ -1,6 +1,6 @@
-"""The loop of Algorithm 1: batches in, a moved student out. There is no other loop in the project."""
+"""The loop of Algorithm 1: batches in, a trained student out. The project has no other training loop."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,22 +10,12 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from drift.data.examples import Batch
 from drift.methods.method import Method
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.devices import SingleProcess
 
 
-class Callback:
-    """What looks on while a phase runs; by default it sees nothing."""
-
-    def before_move(self, step: int, loss: Tensor, batches: list[Batch]) -> None:
-        """Gradients are complete, nothing has moved. The step is counted from 1; the loss is detached."""
-
-    def after_move(self, step: int) -> bool:
-        """Student and teacher have moved. True ends the phase here."""
-        return False
-
-
 class OptimizerLike(Protocol):
-    """What the loop asks of an optimiser, accelerate's or torch's."""
+    """The part of an optimizer that the loop calls: accelerate's wrapper or torch's own."""
 
     def step(self) -> Any: ...
     def zero_grad(self) -> Any: ...
@@ -33,11 +23,14 @@ class OptimizerLike(Protocol):
 
 @dataclass
 class Phase:
-    """One stretch of training: whose loss, on which batches, moved by which optimiser.
+    """One phase of training.
 
-    initial: the loss is the one that finds θinit; no teacher follows. batches: the micro-batches of every step, whose
-    losses are summed: where there are several, each has the step's `totals`.
-    exact: micro-batches have the class masses of the whole batch. clip: the longest gradient, both terms together.
+    method: provides the loss.
+    batches: the micro-batches of every step. Their losses are summed: where a step has several, each batch knows the
+        step's `totals`.
+    initial: use the loss that finds θinit; no teacher follows.
+    clip: maximum gradient norm (leader + interaction).
+    exact: micro-batches use the class masses of the whole batch.
     """
 
     method: Method
@@ -49,29 +42,37 @@ class Phase:
     exact: bool = False
     machine: SingleProcess = field(default_factory=SingleProcess)
 
-    def run(self, steps: Iterable[int], watch: Callback | None = None) -> int:
-        """Take these steps, or fewer if the watch says so; gives back the last one taken, 0 if none."""
-        watch = watch or Callback()
-        step = 0
+    def run(
+        self, steps: Iterable[int], callbacks: Sequence[Callback] = (), state: TrainingState | None = None
+    ) -> TrainingState:
+        """Take these steps, or fewer if a callback sets `state.stop`; returns the state after the last step."""
+        state = TrainingState(self.method) if state is None else state
         self.method.student.train()
         for step in steps:
-            batches = next(self.batches)
-            loss = self._gradients(batches)
-            watch.before_move(step, loss, batches)
+            state.batches = next(self.batches)
+            loss = self._gradients(list(state.batches))
+            state.step = step
+            if callbacks:  # reading the loss waits for the device; without callbacks nobody looks at it
+                state.loss = self.machine.mean(loss.item())
+            for callback in callbacks:
+                callback.on_backward_end(state)
             if self.clip is not None:
                 self.machine.clip(self.method.student, self.clip)
             self.optimizer.step()
             if self.schedule is not None:
                 self.schedule.step()
-            self.optimizer.zero_grad()  # after the step: nothing of this batch is kept through the next forward
+            self.optimizer.zero_grad()  # after the step: no gradient of this batch is kept through the next forward
             if not self.initial:
                 self.method.follow()
-            if watch.after_move(step):
+            state.total_steps += 1
+            for callback in callbacks:
+                callback.on_step_end(state)
+            if state.stop:
                 break
-        return step
+        return state
 
     def _gradients(self, batches: list[Batch]) -> Tensor:
-        """Fill the student's gradients from all micro-batches; gives back the loss, detached."""
+        """Fill the student's gradients from all micro-batches; returns the loss, detached."""
         if self.exact and not self.initial:
             return self.method.accumulate(batches, backward=self.machine.backward)
         losses = []

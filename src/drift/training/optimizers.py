@@ -1,4 +1,4 @@
-"""The optimiser and the learning rate's schedule of one phase."""
+"""The optimizer and the learning-rate schedule of a phase."""
 
 import math
 from typing import Any
@@ -8,14 +8,15 @@ from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from drift.models.protocols import HasUndecayed
 from drift.training.settings import TrainingSettings
 
 
 def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: bool) -> Optimizer:
-    """For the first phase or the second: each has an optimiser of its own, as θinit is where the game starts.
+    """The optimizer of the first or the second phase; each has its own, because the game starts afresh at θinit.
 
-    Biases and the scales of normalisation are not decayed: a decayed bias cannot learn that classes are skewed. Nor is
-    what a module names in `undecayed`.
+    Weight decay is not applied to biases (a decayed bias cannot learn that classes are skewed), to the scales of
+    normalisation layers, and to what a module names in `undecayed`.
     """
     rate, decay = settings.learning_rate, settings.weight_decay
     if initial:
@@ -25,7 +26,8 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     for module in student.modules():  # all of them: the student itself may be inside a wrapper
         if "norm" in type(module).__name__.lower():
             undecayed_parameters.update(module.parameters(recurse=False))
-        undecayed_parameters.update(module.get_parameter(name) for name in getattr(module, "undecayed", ()))
+        if isinstance(module, HasUndecayed):
+            undecayed_parameters.update(module.get_parameter(name) for name in module.undecayed)
     groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
     for name, parameter in student.named_parameters():
         if parameter.requires_grad:
@@ -40,7 +42,7 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
 
 
 def make_schedule(optimizer: Optimizer, settings: TrainingSettings, steps: int) -> LambdaLR:
-    """A warm-up from 0, then constant, or down to 0 at the last step in a line or half a cosine."""
+    """A warm-up from 0, then a constant rate, or a linear or cosine decay to 0 at the last step."""
 
     def share(step: int) -> float:
         if step < settings.warmup_steps:

@@ -1,4 +1,4 @@
-"""Nested state (optimisers, schedulers, generators) as named tensors and JSON, and back: no pickle in between."""
+"""Nested state (optimizers, schedules, generators) as named tensors and JSON, and back; nothing is pickled."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from torch import Tensor
 
 from drift.errors import StateError
 
-# How each kind of value is written: JSON has no tuples, no keys but strings, and no tensors.
+# How values are written that JSON does not have: tensors, tuples, and mappings with keys that are not strings.
 TENSOR, TUPLE, MAPPING = "tensor", "tuple", "mapping"
 
 
 def pack(state: Any, name: str = "state") -> tuple[Any, dict[str, Tensor]]:
-    """What JSON can hold, and the tensors it refers to by name."""
+    """The state as JSON values, and the tensors that these refer to by name."""
     tensors: dict[str, Tensor] = {}
     storages: set[int] = set()
 

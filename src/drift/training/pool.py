@@ -1,4 +1,4 @@
-"""All unlabelled rows of a run, as a method may ask about them between steps."""
+"""All unlabelled rows of a run, for methods that read them between steps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from drift.training.evaluation import answers
 
 @dataclass(frozen=True)
 class AllUnlabeled:
-    """See `drift.methods.materials.Pool`."""
+    """Implements `drift.methods.materials.Pool`."""
 
     part: Unlabeled
     machine: SingleProcess

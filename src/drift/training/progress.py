@@ -1,4 +1,4 @@
-"""A progress bar for a person at a terminal; nothing at all for a pipe or a log."""
+"""Progress bars for a person at a terminal; nothing is drawn into a pipe or a log."""
 
 import sys
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class Tick(Protocol):
-    """One unit of work is done. shown: what to write beside the bar, such as the loss."""
+    """Report one unit of work as done. text: what to write beside the bar, such as the loss."""
 
-    def __call__(self, shown: str = "") -> None: ...
+    def __call__(self, text: str = "") -> None: ...
 
 
 @contextmanager
 def progress(title: str, total: int, *, done: int = 0, shown: bool = True) -> Iterator[Tick]:
-    """A bar over `total` ticks on standard error, `done` of them behind it; the block gets the function that ticks."""
+    """Draw a bar of `total` ticks on standard error, `done` of them already taken; yields the function that ticks."""
     if not (shown and sys.stderr.isatty()):
-        yield lambda shown="": None
+        yield lambda text="": None
         return
     from rich.console import Console
     from rich.progress import (
@@ -33,7 +33,7 @@ def progress(title: str, total: int, *, done: int = 0, shown: bool = True) -> It
 
     class Speed(ProgressColumn):
         def render(self, task: Task) -> Text:
-            settled = task.speed and (task.elapsed or 0) > 1  # the first ticks come in no time at all
+            settled = task.speed and (task.elapsed or 0) > 1  # the rate of the first ticks means nothing
             return Text(f"{task.speed:.3g}/s" if settled else "", style="progress.data.speed")
 
     columns = (
@@ -48,9 +48,9 @@ def progress(title: str, total: int, *, done: int = 0, shown: bool = True) -> It
     with RichProgress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=10) as bar:
         task = bar.add_task(title, total=total, completed=done, beside="")
 
-        def tick(shown: str = "") -> None:
-            if shown:
-                bar.update(task, beside=shown)
+        def tick(text: str = "") -> None:
+            if text:
+                bar.update(task, beside=text)
             bar.advance(task)
 
         yield tick

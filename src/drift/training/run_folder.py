@@ -1,11 +1,11 @@
-"""The folder of a run: all it takes to know what was done, to go on with it, and to use the result."""
+"""The folder of a run: everything needed to know what was done, to resume it, and to use the result."""
 
 import hashlib
 import json
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ CONFIG, DATA, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
     "trace.jsonl",
     "diverged.json",
 )
-MOST_TOLD = 3  # settings that differ between two runs
+MOST_LISTED = 3  # settings that differ between two runs, in a message
 PACKAGES = (
     "drift-ssl",
     "torch",
@@ -38,21 +38,27 @@ PACKAGES = (
 )
 
 
+Normalize = Callable[[dict[str, Any]], Mapping[str, Any]]
+
+
 class RunFolder:
-    """Names and files of one run. `checkpoints/`, `model/`, `predictions/` and the trackers' files are in it too."""
+    """The files of one run. `checkpoints/`, `model/`, `predictions/` and the files of trackers are in it too."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def check(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Refuse a folder where something else was, or that is not the run to resume; writes nothing."""
+    def check(self, config: Mapping[str, Any], *, resume: bool = False, normalize: Normalize = dict) -> None:
+        """Refuse a folder that is not empty, or that is not the run to resume; writes nothing.
+
+        normalize: brings a stored configuration into today's form, so that runs of older versions can be resumed.
+        """
         there = self.path / CONFIG
         if resume:
             if not there.exists():
                 raise FileError(f"{self.path} holds no run to resume; leave out --resume to start one")
-            if self.config() != _plain(config):
+            if _plain(normalize(self.config())) != _plain(config):
                 raise StateError(
-                    f"{self.path} is a run with other settings ({self._difference(config)});"
+                    f"{self.path} is a run with other settings ({self._difference(config, normalize)});"
                     " resume with the same ones, or use a new folder"
                 )
         elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -60,16 +66,16 @@ class RunFolder:
             raise FileError(f"{self.path} is not empty; {hint}")
 
     def check_data(self, fingerprint: str) -> None:
-        """Refuse to go on with tables that have changed since the run began."""
+        """Refuse to resume with tables that have changed since the run began."""
         if self.read_json(DATA) != {"fingerprint": fingerprint}:
             raise StateError(
                 f"{self.path}: the tables are not what they were when the run began;"
                 " put them back as they were, or use a new folder"
             )
 
-    def begin(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
-        """Write down what is going to be done, after a `check`."""
-        self.check(config, resume=resume)
+    def begin(self, config: Mapping[str, Any], *, resume: bool = False, normalize: Normalize = dict) -> None:
+        """Write the configuration and the environment, after a `check`."""
+        self.check(config, resume=resume, normalize=normalize)
         if resume:
             return
         try:
@@ -83,19 +89,18 @@ class RunFolder:
         """The resolved configuration, as `begin` wrote it."""
         self._check_there()
         try:
-            found = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
-            return dict(found)
+            return dict(yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
-            said = " ".join(str(error).split())  # YAML's own message has several lines
-            raise FileError(f"{self.path} is not a run's folder: {CONFIG} cannot be read ({said})") from error
+            reason = " ".join(str(error).split())  # YAML's own message has several lines
+            raise FileError(f"{self.path} is not a run's folder: {CONFIG} cannot be read ({reason})") from error
 
     def fingerprint(self) -> str:
-        """What the run is, in one line: a checkpoint of another has another."""
+        """A hash of the configuration: checkpoints of other runs have another."""
         return hashlib.sha256((self.path / CONFIG).read_bytes()).hexdigest()
 
     def write(self, name: str, text: str) -> Path:
         with atomic_file(self.path / name) as aside:
-            aside.write_text(text, encoding="utf-8", errors="replace")  # a path may be no Unicode
+            aside.write_text(text, encoding="utf-8", errors="replace")  # a path may not be valid Unicode
         return self.path / name
 
     def write_json(self, name: str, content: Any) -> Path:
@@ -106,21 +111,21 @@ class RunFolder:
         try:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            raise FileError(f"{self.path / name} cannot be read ({said}); is {self.path} a finished run?") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise FileError(f"{self.path / name} cannot be read ({reason}); is {self.path} a finished run?") from error
 
     def _check_there(self) -> None:
         if not self.path.is_dir():
             raise FileError(f"{self.path} is not there; give the folder of a run")
 
-    def _difference(self, config: Mapping[str, Any]) -> str:
-        before, now = flat(self.config()), flat(_plain(config))
-        names = differing(before, now)[:MOST_TOLD]
+    def _difference(self, config: Mapping[str, Any], normalize: Normalize) -> str:
+        before, now = flat(_plain(normalize(self.config()))), flat(_plain(config))
+        names = differing(before, now)[:MOST_LISTED]
         return ", ".join(f"{name}: {before.get(name)!r} there, {now.get(name)!r} here" for name in names)
 
 
 def environment() -> dict[str, Any]:
-    """Versions, machine, command and the commit of the working folder: where a result came from."""
+    """Versions, platform, command and the commit of the working folder."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -137,7 +142,7 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """The commit checked out where the command was run, "+changes" if files differ from it; None outside of git."""
+    """The commit checked out in the working folder, with "+changes" if files differ from it; None outside of git."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=10)
@@ -150,18 +155,18 @@ def _commit() -> str | None:
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As YAML gives it back: tuples are lists."""
+    """As YAML reads it back: tuples are lists."""
     return dict(json.loads(json.dumps(config)))
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Names of the settings that two configurations, both `flat`, do not have alike."""
+    """Names of the settings that differ between two configurations, both `flat`."""
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings by their whole names, such as "training.steps"."""
-    found: dict[str, Any] = {}
+    """Settings by their full names, such as "training.steps"."""
+    settings: dict[str, Any] = {}
     for name, value in config.items():
-        found |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return found
+        settings |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return settings

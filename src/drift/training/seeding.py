@@ -1,4 +1,4 @@
-"""Randomness as an argument: what torch draws in a `seeded` block depends on the seed alone and leaves no trace."""
+"""Random seeds: what torch draws in a `seeded` block depends only on the seed; the global state is restored."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import torch
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Draw from a fresh stream, then put the caller's global generators back as they were."""
+    """Seed torch's global generators in the block, and restore them afterwards."""
     with torch.random.fork_rng():
         if torch.accelerator.is_available():
             torch.manual_seed(seed)
@@ -19,5 +19,5 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def generator_of(seed: int, purpose: int) -> torch.Generator:
-    """A stream of random numbers of its own for each purpose of one seed."""
+    """An independent generator for each purpose of one seed."""
     return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, purpose)).generate_state(1)[0]))

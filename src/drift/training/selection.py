@@ -1,4 +1,4 @@
-"""Choosing on dev labels: the best student so far, for every trial its own."""
+"""Model selection on dev: the best student so far, for each trial."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,11 @@ from drift.training.sharding import local, wrapped_like
 
 
 class Selection:
-    """Keeps the student that scored best on dev, and knows when nothing better has come for long.
+    """Keeps the student with the best dev score, and tells when there was no improvement for long.
 
-    trials: None for a plain student; else its tensors' first dimension, and each trial has a best of its own.
+    trials: number of trials of a stacked student, the first dimension of its tensors; each has its own best. None for a
+        plain student.
+    patience: dev evaluations without improvement after which a phase ends; None: never.
     """
 
     def __init__(self, student: nn.Module, *, trials: int | None = None, patience: int | None = None) -> None:
@@ -25,15 +27,15 @@ class Selection:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every trial has gone `patience` looks without a better score."""
+        """Whether every trial had `patience` evaluations without a better score."""
         return self.patience is not None and bool((self.looks_without >= self.patience).all())
 
     @torch.no_grad()
     def look(self, step: int, scores: list[dict[str, float]]) -> None:
-        """Take note of dev scores, a dictionary a trial; the first score in it decides, and equal is not better."""
-        found = torch.tensor([next(iter(trial.values())) for trial in scores], dtype=torch.float64)
-        better = found > self.scores
-        self.scores = torch.where(better, found, self.scores)
+        """Record dev scores, one dictionary per trial. The first score decides; an equal score is no improvement."""
+        current = torch.tensor([next(iter(trial.values())) for trial in scores], dtype=torch.float64)
+        better = current > self.scores
+        self.scores = torch.where(better, current, self.scores)
         pairs = zip(better, scores, self.best_scores, strict=True)
         self.best_scores = [new if improved else old for improved, new, old in pairs]
         self.steps[better] = step
@@ -45,7 +47,7 @@ class Selection:
                 self.best[name][better] = value.detach()[better.to(value.device)].cpu()
 
     def restore(self) -> None:
-        """Make the student the best one seen, if any was."""
+        """Load the weights of the best student, if there was an evaluation."""
         if self.best:
             self.student.load_state_dict(wrapped_like(self.best, dict(self.student.state_dict())))
 

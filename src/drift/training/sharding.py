@@ -1,4 +1,4 @@
-"""State of sharded models: each process keeps, saves and loads its own shards, and never the whole."""
+"""State of sharded models: each process keeps, saves and loads only its own shards."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch.optim import Optimizer
 
 
 def local(tree: Any) -> Any:
-    """Nested state with this process's shard in the place of every sharded tensor."""
+    """Nested state with this process's shard in place of every sharded tensor."""
     if isinstance(tree, DTensor):
         return tree.to_local()
     if isinstance(tree, dict):
@@ -28,7 +28,7 @@ def wrapped_like(tree: Any, pattern: Any) -> Any:
 
 
 def wrapped_for(state: dict[str, Any], optimizer: Optimizer) -> dict[str, Any]:
-    """An optimiser's state with shards wrapped as its parameters are: it has none of its own to go by yet."""
+    """An optimizer's state with shards wrapped like its parameters: a new optimizer has no state to copy from."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     per_parameter = {
         place: {

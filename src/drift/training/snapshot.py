@@ -1,9 +1,10 @@
-"""All that a run is made of at one moment, to go on from to the bit."""
+"""The complete state of a run at one moment, from which it continues bit for bit."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from drift.core.randomness import random_state, set_random_state
+from drift.training.callbacks import PHASES
 from drift.training.sharding import local, wrapped_for, wrapped_like
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
-    """The state that all processes share, and this process's own: its random numbers and, if sharded, its shards."""
+    """The state that all processes share, and the state of this process: its random numbers and, if sharded, shards."""
     own: dict[str, Any] = {"random": random_state()}
     weights = local(
         {
@@ -22,11 +23,11 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         }
     )
     shared = {
-        "at": run.at,
-        "step": run.step,
-        "taken": run.taken,
+        "at": PHASES.index(run.state.phase),
+        "step": run.state.step,
+        "taken": run.state.total_steps,
         "seconds": run.seconds,
-        # A schedule is a function of the step; the function itself is made anew.
+        # The schedule's function of the step is not saved: it is built from the settings.
         "schedule": {name: value for name, value in run.schedule.state_dict().items() if name != "lr_lambdas"},
         "feed": run.feed.state_dict(),
         "places": run.places,
@@ -35,19 +36,22 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "guard": run.guard.average,
         "trace": run.trace.mark(),
         "machine": run.machine.state_dict(),
+        "callbacks": [callback.state_dict() for callback in run.user_callbacks],
     }
     return (shared, {**own, **weights}) if run.machine.sharded else ({**shared, **weights}, own)
 
 
 def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Make a run that has entered the same phase what it was when `take` was called."""
+    """Restore a run, which has entered the same phase, to its state when `take` was called."""
     weights = own if run.machine.sharded else shared
     student = run.method.student
     student.load_state_dict(wrapped_like(weights["student"], dict(student.state_dict())))
     run.method.load_state_dict(wrapped_like(weights["method"], run.method.state_dict()))
     run.optimizer.load_state_dict(wrapped_for(weights["optimizer"], run.optimizer))
     run.selection.load_state_dict(weights["selection"])
-    run.step, run.taken, run.spent = shared["step"], shared["taken"], shared["seconds"]
+    run.state.step, run.state.total_steps = shared["step"], shared["taken"]
+    run.state.best_score = run.selection.scores.mean().item()
+    run.seconds_before = shared["seconds"]
     run.schedule.load_state_dict({**shared["schedule"], "lr_lambdas": [None] * len(run.schedule.lr_lambdas)})
     run.draw_from(shared["places"])
     run.feed.load_state_dict(shared["feed"])
@@ -55,4 +59,6 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.first_classes = shared["first_classes"]
     run.trace.rewind(shared["trace"])
     run.machine.load_state_dict(shared["machine"])
+    for callback, state in zip(run.user_callbacks, shared.get("callbacks", ()), strict=False):
+        callback.load_state_dict(state)
     set_random_state(own["random"])

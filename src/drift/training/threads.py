@@ -1,4 +1,4 @@
-"""How many threads torch computes with, and what the allocator does with large tensors."""
+"""The number of threads of torch, and how the allocator treats large tensors."""
 
 import ctypes
 import sys
@@ -12,12 +12,12 @@ KEPT = 512 * 1024 * 1024  # bytes
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep memory it frees, up to half a gigabyte, for the next step to use.
+    """Let this process keep freed memory, up to half a gigabyte, for the next step.
 
-    By default glibc hands activations of more than 32 MB back to the kernel every step and gets them again page by
-    page: two moons take 10 to 30 % longer that way, and so do larger batches of an encoder (`benchmarks/loop.py
-    memory`). For a program's start, not for a library: it concerns the whole process. Returns whether it took effect,
-    which it does on Linux with glibc.
+    By default glibc returns activations of more than 32 MB to the kernel in every step and gets them back page by page:
+    two moons take 10 to 30 % longer that way, and so do larger batches of an encoder (`benchmarks/loop.py memory`).
+    Call it when a program starts, not in a library: it affects the whole process. Returns whether it took effect, which
+    it does on Linux with glibc.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -27,10 +27,10 @@ def keep_freed_memory() -> bool:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Compute with `count` threads in the block, as before after it; None changes nothing.
+    """Compute with `count` threads in the block; None changes nothing.
 
-    One is right for small models: handing a tenth of a millisecond's work to a second thread costs more than it saves,
-    and the result no longer depends on how many cores the machine has.
+    One thread is right for small models: passing a tenth of a millisecond of work to a second thread costs more than it
+    saves, and with one thread the result does not depend on the number of cores.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)

@@ -1,4 +1,4 @@
-"""How good rules are: what each covers, where rules meet and disagree, and, where gold labels exist, who is right."""
+"""Summaries of rules: coverage, overlap and conflict, and accuracy where gold labels are known."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,19 @@ import numpy as np
 from drift.errors import ShapeError
 from drift.weak.casting import ABSTAIN, is_missing
 
-NO_GOLD, OTHER = -1, -2  # OTHER: a gold label that is none of the rules' classes, so that every vote on it is wrong
+NO_GOLD, OTHER = -1, -2  # OTHER: a gold label outside the classes of the rules; every vote on such a text is wrong
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part of a whole, kept as two counts so that the denominator is never lost."""
+    """A proportion, kept as two counts so that the denominator is never lost."""
 
     count: int
     of: int
 
     @property
     def rate(self) -> float:
+        """count / of; NaN if `of` is 0."""
         return self.count / self.of if self.of else float("nan")
 
     def __str__(self) -> str:
@@ -32,13 +33,16 @@ class Share:
 
 @dataclass(frozen=True)
 class RuleSummary:
-    """One rule: coverage, overlap and conflict are shares of all texts, accuracy of its votes on texts with gold."""
+    """The summary of one rule.
+
+    Coverage, overlap and conflict are shares of all texts. Accuracy is a share of its votes on texts with a gold label.
+    """
 
     name: str
-    polarity: dict[str, int]  # votes for each class; classes without votes are left out
-    coverage: Share  # it votes
-    overlap: Share  # it votes, and so does another rule
-    conflict: Share  # it votes, and another rule votes otherwise
+    polarity: dict[str, int]  # number of votes per class; classes without votes are left out
+    coverage: Share  # the rule votes
+    overlap: Share  # the rule and at least one other rule vote
+    conflict: Share  # the rule votes, and another rule votes for a different class
     accuracy: Share
 
     def __add__(self, other: "RuleSummary") -> "RuleSummary":
@@ -54,19 +58,19 @@ class RuleSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """All rules together: shares of all texts, but accuracy, which is of the labelled texts with gold.
+    """The summary of a rule set. The summaries of the parts of a table add up to the summary of the table.
 
-    The summaries of the pieces of a table add up to that of the whole.
+    Shares are of all texts, except accuracy: its denominator is the texts with both a weak and a gold label.
     """
 
     rules: tuple[RuleSummary, ...]
     coverage: Share  # at least one vote
-    overlap: Share  # at least two
-    conflict: Share  # at least two that differ
-    labeled: Share  # a weak label was made: a vote, and no tie that abstains
+    overlap: Share  # at least two votes
+    conflict: Share  # at least two votes that differ
+    labeled: Share  # a weak label: there are votes, and no tie that abstains
     accuracy: Share
-    labels: dict[str, int]  # weak labels of each class
-    other_gold: dict[str, int]  # gold labels that are none of the classes; what is said of such a text is wrong
+    labels: dict[str, int]  # number of weak labels per class
+    other_gold: dict[str, int]  # gold labels outside the classes; every weak label on such a text is wrong
 
     def __add__(self, other: "Summary") -> "Summary":
         return Summary(
@@ -89,9 +93,10 @@ def summarize(
     classes: Sequence[str],
     gold: Sequence[Any] | None = None,
 ) -> Summary:
-    """What votes (N, M) and the weak labels (N,) made of them amount to.
+    """Summarize the votes of rules and the weak labels made from them.
 
-    names: of the M rules. classes: of the codes. gold: the right classes by name; None or "" where it is not known.
+    votes: (N, M), class codes or `ABSTAIN`. labels: (N,), weak labels as codes or `ABSTAIN`. names: the names of the M
+    rules. classes: the class names, by code. gold: N gold labels by name; None or "" where unknown.
     """
     if votes.shape != (len(labels), len(names)) or (gold is not None and len(gold) != len(labels)):
         raise ShapeError(
@@ -101,53 +106,54 @@ def summarize(
     truth, other_gold = _gold_codes(gold if gold is not None else [None] * len(labels), classes)
     voted = votes != ABSTAIN
     n_votes = voted.sum(axis=1)
-    # Votes differ where the least class voted for is not the greatest.
-    greatest = votes.max(axis=1, initial=ABSTAIN)
-    least = np.where(voted, votes, len(classes)).min(axis=1, initial=len(classes))
-    covered, meets, differs = n_votes > 0, n_votes > 1, (n_votes > 1) & (least < greatest)
+    # Votes differ where the lowest code is not the highest.
+    highest = votes.max(axis=1, initial=ABSTAIN)
+    lowest = np.where(voted, votes, len(classes)).min(axis=1, initial=len(classes))
+    covered, overlapping, conflicting = n_votes > 0, n_votes > 1, (n_votes > 1) & (lowest < highest)
 
-    def of_texts(found: np.ndarray) -> Share:
-        return Share(int(found.sum()), len(labels))
+    def of_texts(mask: np.ndarray) -> Share:
+        return Share(int(mask.sum()), len(labels))
 
-    def right(codes: np.ndarray) -> Share:
+    def accuracy(codes: np.ndarray) -> Share:
         judged = (codes != ABSTAIN) & (truth != NO_GOLD)
         return Share(int((codes == truth)[judged].sum()), int(judged.sum()))
 
-    def counts(codes: np.ndarray) -> dict[str, int]:
-        found = np.bincount(codes[codes != ABSTAIN], minlength=len(classes))
-        return {name: int(n) for name, n in zip(classes, found, strict=True) if n}
+    def class_counts(codes: np.ndarray) -> dict[str, int]:
+        counts = np.bincount(codes[codes != ABSTAIN], minlength=len(classes))
+        return {name: int(n) for name, n in zip(classes, counts, strict=True) if n}
 
     rules = tuple(
         RuleSummary(
             name,
-            counts(votes[:, place]),
-            of_texts(voted[:, place]),
-            of_texts(voted[:, place] & meets),
-            of_texts(voted[:, place] & differs),
-            right(votes[:, place]),
+            class_counts(votes[:, rule]),
+            of_texts(voted[:, rule]),
+            of_texts(voted[:, rule] & overlapping),
+            of_texts(voted[:, rule] & conflicting),
+            accuracy(votes[:, rule]),
         )
-        for place, name in enumerate(names)
+        for rule, name in enumerate(names)
     )
-    overall = (of_texts(covered), of_texts(meets), of_texts(differs), of_texts(labels != ABSTAIN))
-    return Summary(rules, *overall, right(labels), counts(labels), other_gold)
+    overall = (of_texts(covered), of_texts(overlapping), of_texts(conflicting), of_texts(labels != ABSTAIN))
+    return Summary(rules, *overall, accuracy(labels), class_counts(labels), other_gold)
 
 
 def table(summary: Summary) -> tuple[list[str], list[list[str]]]:
-    """The summary as headings and rows of strings, for a terminal or a page; accuracy only where gold is known."""
+    """Headings and rows of strings, for a terminal or a page. The accuracy column is there only with gold labels."""
     headings = ["rule", "votes for", "coverage", "overlap", "conflict"]
     judged = any(rule.accuracy.of for rule in summary.rules)
     if judged:
         headings.append("accuracy")
 
-    def row(name: str, votes: Mapping[str, int], of: RuleSummary | Summary) -> list[str]:
-        shares = [f"{share.rate:.1%}" for share in (of.coverage, of.overlap, of.conflict)]
-        return [name, ", ".join(votes) or "-", *shares, *([str(of.accuracy)] if judged else [])]
+    def row(name: str, votes: Mapping[str, int], part: RuleSummary | Summary) -> list[str]:
+        shares = [f"{share.rate:.1%}" for share in (part.coverage, part.overlap, part.conflict)]
+        return [name, ", ".join(votes) or "-", *shares, *([str(part.accuracy)] if judged else [])]
 
     rows = [row(rule.name, rule.polarity, rule) for rule in summary.rules]
     return headings, [*rows, row("together", summary.labels, summary)]
 
 
 def _gold_codes(gold: Sequence[Any], classes: Sequence[str]) -> tuple[np.ndarray, dict[str, int]]:
+    """Gold labels as codes, `NO_GOLD` or `OTHER`, and the counts of those outside the classes."""
     codes = {name: code for code, name in enumerate(classes)}
     truth = np.full(len(gold), NO_GOLD)
     other: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Lists of phrases, found in tokens in time that hardly grows with the number of phrases."""
+"""Find the phrases of a list in tokens, in time that hardly depends on the length of the list."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,15 @@ from drift.data.word_tokens import WORD
 from drift.errors import DataError, FileError
 
 CasePolicy = Literal["exact", "lower", "smart"]
-ACRONYM = 4  # characters of the longest phrase in capitals that `smart` wants as it is written
+ACRONYM = 4  # maximum length of a phrase in capitals that `smart` matches exactly
 
 
 @dataclass
 class _Node:
-    """A beginning of phrases: what can follow, and the types of the phrases that end here.
+    """A node of the trie: a common beginning of phrases.
 
-    types: by the spelling that a phrase asks for; None where any will do.
+    after: the nodes that follow, by word. types: the types of the phrases that end here, by the spelling that a phrase
+    requires, or None if any case matches.
     """
 
     after: dict[str, "_Node"] = field(default_factory=dict)
@@ -25,62 +26,63 @@ class _Node:
 
 
 class Gazetteer:
-    """Phrases with a type each, looked up in sentences of tokens.
+    """Phrases with types, to look up in the tokens of sentences.
 
-    Phrases and tokens are cut into words and punctuation marks alike, so that "N-acetyl-cysteine" is found whether the
-    text has it as one token or as five. A phrase must still begin and end where a token does.
+    Phrases and tokens are split into words and punctuation marks in the same way: "N-acetyl-cysteine" is found whether
+    the text has it as one token or as five. A match must still begin and end at token boundaries.
 
-    phrases: type and phrase; of several that are alike the first counts.
-    case: "exact"; "lower" ignores it; "smart" ignores it but for phrases of at most `ACRONYM` characters in capitals.
+    phrases: pairs of type and phrase; of equal phrases the first counts.
+    case: "exact" matches case; "lower" ignores it; "smart" ignores it, except for phrases of at most `ACRONYM`
+    characters that are all capitals.
     """
 
     def __init__(self, phrases: Iterable[tuple[str, str]], case: CasePolicy = "smart") -> None:
         self._root = _Node()
         types: dict[str, None] = {}
-        for kind, phrase in phrases:
+        for entity_type, phrase in phrases:
             node, words = self._root, WORD.findall(phrase)
             if not words:
-                raise DataError(f"the phrase {phrase!r} of type {kind!r} is empty; fill it in or leave it out")
+                raise DataError(f"the phrase {phrase!r} of type {entity_type!r} is empty; fill it in or leave it out")
             for word in words:
                 node = node.after.setdefault(word.casefold(), _Node())
-            fixed = case == "exact" or (case == "smart" and len(phrase) <= ACRONYM and phrase.isupper())
-            node.types.setdefault(" ".join(words) if fixed else None, kind)
-            types[kind] = None
+            exact = case == "exact" or (case == "smart" and len(phrase) <= ACRONYM and phrase.isupper())
+            node.types.setdefault(" ".join(words) if exact else None, entity_type)
+            types[entity_type] = None
         self.types = tuple(types)
 
     def find(self, tokens: Sequence[str]) -> list[Span]:
-        """From left to right, the longest phrase at each place; spans do not overlap."""
-        cut = [WORD.findall(token) for token in tokens]
+        """Find phrases from left to right, the longest at each position; spans do not overlap."""
+        split = [WORD.findall(token) for token in tokens]
         spans = []
         start = 0
         while start < len(tokens):
-            span = self._longest(cut, start)
+            span = self._longest(split, start)
             if span is not None:
                 spans.append(span)
             start = start + 1 if span is None else span.end
         return spans
 
-    def _longest(self, cut: list[list[str]], start: int) -> Span | None:
-        """cut: the words of each token."""
-        node, seen = self._root, list[str]()
+    def _longest(self, split: list[list[str]], start: int) -> Span | None:
+        """The longest phrase that begins at token `start`. split: the words of each token."""
+        node, words = self._root, list[str]()
         longest = None
-        for place in range(start, len(cut)):
-            for word in cut[place]:
+        for position in range(start, len(split)):
+            for word in split[position]:
                 following = node.after.get(word.casefold())
                 if following is None:
                     return longest
                 node = following
-            seen += cut[place]
-            if node.types and cut[place] and cut[start]:  # a blank token is no part of the ends of a phrase
-                kind = node.types.get(" ".join(seen)) or node.types.get(None)
-                longest = Span(start, place + 1, kind) if kind else longest
+            words += split[position]
+            if node.types and split[position] and split[start]:  # a phrase neither begins nor ends with a blank token
+                entity_type = node.types.get(" ".join(words)) or node.types.get(None)
+                longest = Span(start, position + 1, entity_type) if entity_type else longest
         return longest
 
 
-def read_phrases(path: Path, kind: str | None = None) -> list[tuple[str, str, int]]:
-    """Type, phrase and line of every phrase in a file; blank lines are skipped.
+def read_phrases(path: Path, entity_type: str | None = None) -> list[tuple[str, str, int]]:
+    """Read a phrase file. Returns type, phrase and line number of each phrase; blank lines are skipped.
 
-    kind: the type of all of them, where a line is a phrase; None where a line is type, tab, phrase.
+    entity_type: the type of all phrases if each line is a phrase; None if each line is TYPE, a tab and a phrase.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
@@ -88,15 +90,16 @@ def read_phrases(path: Path, kind: str | None = None) -> list[tuple[str, str, in
         raise FileError(f"{path} cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    found = []
+    phrases = []
     for number, line in enumerate(lines, 1):
         parts = [part.strip() for part in line.split("\t")]
         if not any(parts):
             continue
-        if len(parts) != (2 if kind is None else 1) or not all(parts):
-            form = "TYPE, a tab and a phrase" if kind is None else f"a phrase alone, for the rule has type {kind!r}"
+        if len(parts) != (2 if entity_type is None else 1) or not all(parts):
+            one_type = f"a phrase alone (the rule has type {entity_type!r})"
+            form = "TYPE, a tab and a phrase" if entity_type is None else one_type
             raise DataError(f"{path}:{number}: {line.strip()!r} is not {form}; fix the line or the rule")
-        found.append((kind or parts[0], parts[-1], number))
-    if not found:
-        raise DataError(f"{path} has no phrases; write one a line")
-    return found
+        phrases.append((entity_type or parts[0], parts[-1], number))
+    if not phrases:
+        raise DataError(f"{path} has no phrases; write one per line")
+    return phrases

@@ -1,4 +1,4 @@
-"""Weak labels for texts in memory: the Python twin of `drift label`."""
+"""Weak labels for texts, in memory or from a file."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -7,24 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.tables import read_chunks
+from drift.data.columns import find_column, guess_text_column
+from drift.data.tables import Chunk, read_chunks, source_name
 from drift.errors import DataError
 from drift.settings import nearest
+from drift.weak.arguments import TABLE_SUFFIXES, as_list, as_rules, deprecated_jobs, is_path
 from drift.weak.casting import ABSTAIN
 from drift.weak.diagnostics import Summary, summarize
-from drift.weak.given import as_list, as_rules
 from drift.weak.python_rule import PythonRule
 from drift.weak.rules import RuleSet
 from drift.weak.schema import Rule, Ties
 from drift.weak.votes import majority
 
+TEXT = "text"
+SAMPLE_ROWS = 100  # rows from which the column of texts is guessed
+
 
 @dataclass(frozen=True)
 class WeakLabels:
-    """What the rules say of texts."""
+    """The votes and weak labels of N texts."""
 
-    votes: np.ndarray  # (N, M): the place of a class in `classes`, or ABSTAIN
-    labels: list[str | None]
+    votes: np.ndarray  # (N, M): an index into `classes`, or ABSTAIN
+    labels: list[str | None]  # class names; None where no rule votes or the votes tie
     classes: tuple[str, ...]
     summary: Summary
 
@@ -33,24 +37,42 @@ def label(
     texts: Any,
     rules: RuleSet | Sequence[Mapping[str, Any] | Rule | PythonRule] | str | os.PathLike[str],
     *,
-    text: str = "text",
+    text: str | None = None,
     gold: str | Sequence[Any] | None = None,
     ties: Ties | None = None,
     seed: int | np.random.Generator = 0,
-    jobs: int = 1,
+    n_jobs: int = 1,
     tick: Callable[[int], object] | None = None,
     first_row: int = 0,
+    encoding: str = "utf-8",
+    jobs: int | None = None,
 ) -> WeakLabels:
-    """Vote on texts by rules, and make one weak label a text of the votes, by majority.
+    """Let rules vote on texts, and combine the votes into one weak label per text by majority.
 
-    texts: a sequence of strings, or a table: a dict of columns, a DataFrame, a Dataset.
-    rules: a RuleSet, a list of what one is made of, or the path of a file with rules.
-    text: the column of the texts, in a table. gold: right labels, or the column that holds them; measured against only.
-    ties: instead of what the rules say. seed: of ties broken at random. jobs, tick, first_row: as in `RuleSet.votes`.
+    texts: a list of strings, or a table: the path of a file (.csv, .tsv, .jsonl, each also with .gz; .parquet), a
+    mapping of columns, a DataFrame or a Dataset. A string is always a path.
+    rules: a RuleSet, a list of rules, or the path of a rule file.
+    text: the column with the texts of a table; default: "text", or another obvious column as in `drift.fit`.
+    gold: gold labels, or the column that holds them. They are used only to measure accuracy.
+    ties: "abstain", "random" or "order"; default: the policy of the rules.
+    seed: a seed or a NumPy generator for ties broken at random.
+    n_jobs: number of processes; -1 for one per core.
+    tick: progress callback, called with the number of texts after each batch.
+    first_row: the row number of the first text in error messages, if the texts are part of a longer table.
+    encoding: the encoding of a CSV, TSV or JSON lines file.
+    jobs: deprecated name of `n_jobs`.
     """
+    n_jobs = deprecated_jobs(n_jobs, jobs)
     rules = as_rules(rules, RuleSet)
-    columns = _columns(texts)
+    columns: Mapping[str, Sequence[Any]] | None
+    if is_path(texts, "texts", TABLE_SUFFIXES):
+        gold_column = gold if isinstance(gold, str) else None
+        text = check_columns(texts, rules, text=text, gold=gold_column, encoding=encoding)[1]
+        columns = _read_columns(texts, {text, *rules.columns, *([gold_column] if gold_column else [])}, encoding)
+    else:
+        columns = _columns_in_memory(texts)
     if columns is not None:
+        text = _text_column(columns, text)
         for name in (text, gold) if isinstance(gold, str) else (text,):
             if name not in columns:
                 known = [str(each) for each in columns]
@@ -58,8 +80,8 @@ def label(
         texts = as_list(columns[text], f"column {text!r}")
         gold = columns[gold] if isinstance(gold, str) else gold
     elif isinstance(gold, str):
-        raise DataError(f"gold={gold!r} names a column, but texts are no table; give the labels themselves")
-    votes = rules.votes(texts, columns, jobs=jobs, tick=tick, first_row=first_row)
+        raise DataError(f"gold={gold!r} names a column, but texts is not a table; give the labels themselves")
+    votes = rules.votes(texts, columns, n_jobs=n_jobs, tick=tick, first_row=first_row)
     ties = rules.ties if ties is None else ties
     codes = majority(votes, len(rules.classes), ties=ties, seed=seed, weights=rules.weights)
     truth = None if gold is None else as_list(gold, "gold")
@@ -68,12 +90,43 @@ def label(
     return WeakLabels(votes, labels, rules.classes, summary)
 
 
-def _columns(table: Any) -> Mapping[str, Sequence[Any]] | None:
-    """The columns of a table by name; None for what is no table."""
+def check_columns(
+    source: Any, rules: RuleSet, *, text: str | None, gold: str | None, encoding: str
+) -> tuple[list[str], str]:
+    """The names of all columns of a table, and the column with the texts; an error if a named column does not exist.
+
+    source: a path, a DataFrame or a Dataset. rules: may name columns, too. text: None to guess the column.
+    """
+    sample = next(read_chunks(source, size=SAMPLE_ROWS, encoding=encoding))
+    names = list(sample.columns)
+    for name in (text, gold, *rules.columns):
+        if name is not None:
+            find_column(name, names, source_name(source))
+    return names, text or guess_text_column(names, sample)
+
+
+def _read_columns(path: Any, names: set[str], encoding: str) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for chunk in read_chunks(path, encoding=encoding):
+        for name, values in columns.items():
+            values += chunk.columns[name]
+    return columns
+
+
+def _columns_in_memory(table: Any) -> Mapping[str, Sequence[Any]] | None:
+    """The columns of a mapping, a DataFrame or a Dataset; None for anything else."""
     if isinstance(table, Mapping):
         return table
-    if isinstance(table, (str, os.PathLike)):
-        raise DataError(f"{str(table)!r} is one string; give a list of texts or a table, or run drift label on a file")
-    if hasattr(table, "columns") or hasattr(table, "column_names"):  # a DataFrame, a Dataset
+    if hasattr(table, "columns") or hasattr(table, "column_names"):
         return next(read_chunks(table, size=max(len(table), 1))).columns
     return None
+
+
+def _text_column(columns: Mapping[str, Sequence[Any]], text: str | None) -> str:
+    """The column with the texts: the one named, "text", or an obvious one."""
+    if text is not None:
+        return text
+    if TEXT in columns or not columns or not all(isinstance(name, str) for name in columns):
+        return TEXT
+    sample = {name: as_list(values, f"column {name!r}")[:SAMPLE_ROWS] for name, values in columns.items()}
+    return guess_text_column(list(sample), Chunk(sample, 0))

@@ -1,4 +1,4 @@
-"""Ask every condition of every text: all keywords together in one pass, patterns in linear time."""
+"""Check conditions on texts: all keywords in one pass, patterns in linear time."""
 
 import functools
 import unicodedata
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drift.data.packages import needed_for
+from drift.errors import needed_for
 from drift.weak.punctuation import stripped, without_punctuation
 from drift.weak.schema import Condition, compile_pattern
 
 
 class Matcher:
-    """Conditions, compiled; called with texts it says which hold, (N, K)."""
+    """K compiled conditions. Calling it with N texts returns booleans (N, K): which conditions hold for which text."""
 
     def __init__(self, conditions: Sequence[Condition], *, strip_punctuation: bool) -> None:
         self.size, self.strip_punctuation = len(conditions), strip_punctuation
@@ -43,7 +43,7 @@ class Matcher:
         holds = np.zeros((len(texts), self.size), dtype=bool)
         self.keywords[False].mark([text.casefold() for text in texts], holds)
         self.keywords[True].mark(texts, holds)
-        # Half a surrogate pair has no UTF-8; no pattern can ask for it either.
+        # Half a surrogate pair cannot be encoded in UTF-8, and no pattern can contain one either.
         encoded = [text.encode(errors="replace") for text in texts] if self.patterns else []
         for number, pattern in self.patterns.items():
             holds[:, number] = [pattern.search(text) is not None for text in encoded]
@@ -52,15 +52,15 @@ class Matcher:
 
 @functools.lru_cache(maxsize=4)
 def matcher(conditions: tuple[Condition, ...], strip_punctuation: bool) -> Matcher:
-    """Compiled once in each process, however many pieces of the texts come by."""
+    """A `Matcher`, cached: each process compiles it once for all batches."""
     return Matcher(conditions, strip_punctuation=strip_punctuation)
 
 
 class _Keywords:
-    """Which conditions hold because a keyword is there, found in time that does not grow with the number of keywords.
+    """Find which conditions hold because of a keyword, in time independent of the number of keywords.
 
     A keyword without a space lies inside one word, and words recur: the automaton sees each distinct word once. Only
-    keywords with a space need it to walk over whole texts.
+    keywords with a space require a walk over whole texts.
     """
 
     def __init__(self, keywords: Iterable[tuple[str, int, bool]]) -> None:
@@ -73,7 +73,7 @@ class _Keywords:
         self.in_words, self.across = _automaton(in_words), _automaton(across)
 
     def mark(self, texts: Sequence[str], holds: NDArray[np.bool_]) -> None:
-        """Set holds[n, k] where a keyword of condition k is in text n."""
+        """Set holds[n, k] where text n contains a keyword of condition k."""
         if self.in_words:
             self._mark_in_words(texts, holds)
         for row, text in enumerate(texts if self.across else ()):
@@ -83,23 +83,27 @@ class _Keywords:
         from scipy.sparse import csr_array
 
         numbers: dict[str, int] = defaultdict(count().__next__)  # of the distinct words
-        words: list[int] = []  # of all texts, one after the other
+        words: list[int] = []  # the words of all texts, concatenated
         lengths = []
         for text in texts:
             split = text.split()
             lengths.append(len(split))
             words.extend(map(numbers.__getitem__, split))
-        found = [_find(self.in_words, word) for word in numbers]
-        ends = np.cumsum([0, *map(len, found)])
-        met = np.fromiter(chain.from_iterable(found), dtype=np.int64, count=ends[-1])
-        of_word = csr_array((np.ones(len(met), dtype=bool), met, ends), shape=(len(found), holds.shape[1]))
+        matches = [_find(self.in_words, word) for word in numbers]  # conditions, per distinct word
+        ends = np.cumsum([0, *map(len, matches)])
+        conditions = np.fromiter(chain.from_iterable(matches), dtype=np.int64, count=ends[-1])
+        shape = (len(matches), holds.shape[1])
+        of_word = csr_array((np.ones(len(conditions), dtype=bool), conditions, ends), shape=shape)
         picked = of_word[words]  # (words of all texts, K)
         rows = np.repeat(np.arange(len(texts)), lengths)
         holds[np.repeat(rows, np.diff(picked.indptr)), picked.indices] = True
 
 
 def _automaton(keywords: dict[str, tuple[set[int], set[int]]]) -> Any:
-    """None where there is nothing to look for."""
+    """An Aho-Corasick automaton, or None without keywords.
+
+    keywords: for each, the conditions that it satisfies anywhere, and those that it satisfies as a whole word only.
+    """
     if not keywords:
         return None
     with needed_for("keywords"):
@@ -113,13 +117,13 @@ def _automaton(keywords: dict[str, tuple[set[int], set[int]]]) -> Any:
 
 
 def _find(automaton: Any, text: str) -> set[int]:
-    """Numbers of the conditions with a keyword in the text."""
-    found: set[int] = set()
+    """The numbers of the conditions that have a keyword in the text."""
+    numbers: set[int] = set()
     for last, (length, anywhere, alone) in automaton.iter(text):
-        found |= anywhere
+        numbers |= anywhere
         if alone and _stands_alone(text, last + 1 - length, last + 1):
-            found |= alone
-    return found
+            numbers |= alone
+    return numbers
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
@@ -127,8 +131,8 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def in_a_word(character: str) -> bool:
-    """Whether a character is part of words: letters, digits, _ and what is written on top of letters.
+    """Whether a character is part of a word: a letter, a digit, an underscore or a combining mark.
 
-    The last makes boundaries survive case folding: "İ" folds to an "i" and a dot that is a character of its own.
+    Combining marks keep word boundaries stable under case folding: "İ" folds to "i" and a combining dot.
     """
     return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")

@@ -1,4 +1,4 @@
-"""Punctuation taken for spaces: in texts, and in keywords as in texts, so that the two still meet."""
+"""Replace punctuation by spaces, in texts and in keywords alike, so that keywords still match."""
 
 import functools
 import sys
@@ -12,50 +12,50 @@ KEYWORD_LISTS = ("has", "prefix", "expression")
 
 
 def without_punctuation(text: str) -> str:
-    """Punctuation marks and symbols become spaces, several spaces one, and none is left at the ends."""
+    """Replace punctuation marks and symbols by spaces, then collapse runs of spaces and strip both ends."""
     return " ".join(text.translate(_punctuation_as_spaces()).split())
 
 
 def stripped_keyword(keyword: str) -> str:
-    """A keyword as texts are, but for a space that it begins or ends with: " war " still is no part of "warm"."""
+    """Strip a keyword as texts are stripped, but keep a space at either end: " war " must not match "warm"."""
     return " " * keyword[0].isspace() + without_punctuation(keyword) + " " * keyword[-1].isspace()
 
 
 def stripped(condition: Condition) -> Condition:
-    """What to ask of texts without punctuation instead; a pattern stays as it is."""
+    """The condition to check on texts without punctuation. Patterns are unchanged."""
     if condition.has is not None:
         return condition.model_copy(update={"has": tuple(map(stripped_keyword, condition.has))})
     if (pairs := condition.pairs) is not None:
-        words = {"prefix": pairs.prefix, "expression": pairs.expression}
-        changed = {name: tuple(map(stripped_keyword, given)) for name, given in words.items()}
+        keywords = {"prefix": pairs.prefix, "expression": pairs.expression}
+        changed = {name: tuple(map(stripped_keyword, words)) for name, words in keywords.items()}
         return condition.model_copy(update={"pairs": pairs.model_copy(update=changed)})
     return condition
 
 
-def nothing_left(rule: Rule, at: Location) -> Faults:
-    """The keywords of a rule that are punctuation alone. at: where the rule is."""
+def punctuation_faults(rule: Rule, at: Location) -> Faults:
+    """A fault for each keyword that consists of punctuation only. at: the location of the rule."""
     return [
         (
-            place,
-            f"{place[-2]}: {word!r} is punctuation alone, which strip_punctuation takes for spaces; leave it out",
+            location,
+            f"{location[-2]}: {word!r} is only punctuation, which strip_punctuation turns into spaces; leave it out",
         )
-        for place, word in _keywords(rule.model_dump(exclude_none=True), at)
+        for location, word in _keywords(rule.model_dump(exclude_none=True), at)
         if not without_punctuation(word)
     ]
 
 
-def _keywords(said: Any, at: Location) -> Iterator[tuple[Location, str]]:
-    """Every keyword in what a rule says, with its place."""
-    inner = said.items() if isinstance(said, Mapping) else enumerate(said) if isinstance(said, tuple) else ()
-    for key, value in inner:
+def _keywords(value: Any, at: Location) -> Iterator[tuple[Location, str]]:
+    """Every keyword inside a value of a rule, with its location."""
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, tuple) else ()
+    for key, child in inner:
         if at[-1] in KEYWORD_LISTS:
-            yield (*at, key), value
+            yield (*at, key), child
         else:
-            yield from _keywords(value, (*at, key))
+            yield from _keywords(child, (*at, key))
 
 
 @functools.cache
 def _punctuation_as_spaces() -> dict[int, str]:
-    """Every punctuation mark and symbol of Unicode, for `str.translate`."""
+    """A table for `str.translate` that maps every Unicode punctuation mark and symbol to a space."""
     every = range(sys.maxunicode + 1)
     return {code: " " for code in every if unicodedata.category(chr(code))[0] in "PS"}

@@ -1,4 +1,4 @@
-"""A function as a rule."""
+"""Python functions as rules."""
 
 import functools
 import reprlib
@@ -9,12 +9,18 @@ from typing import Any, overload
 
 from drift.errors import ConfigError
 
-Function = Callable[[Any], Any]  # of a text, a class or None; of tokens, spans
+Function = Callable[[Any], Any]  # text -> class name or None; tokens -> spans
 
 
 @dataclass(frozen=True)
 class PythonRule:
-    """A function as `@rule` makes it: of the text, to a class or None; of tokens, to spans (start, end, type)."""
+    """A function as a rule; usually made by `@rule`.
+
+    function: takes a text and returns a class name or None. In a `TokenRuleSet` it takes the tokens of a sentence and
+    returns spans (start, end, type).
+    name: the name of the rule, unique in its rule set.
+    weight: the weight of its votes.
+    """
 
     function: Function
     name: str
@@ -22,12 +28,12 @@ class PythonRule:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise ConfigError(f"{reprlib.repr(self.function)} is no function, so no rule can be made of it")
+            raise ConfigError(f"{reprlib.repr(self.function)} is not a function; a rule needs one")
         if not isinstance(self.name, str) or not self.name:
-            called = reprlib.repr(self.function)
-            raise ConfigError(f"{self.name!r} is no name for the rule of {called}; give it a name with name=...")
+            function = reprlib.repr(self.function)
+            raise ConfigError(f"{self.name!r} is not a name for the rule of {function}; give it one with name=...")
         if not isinstance(self.weight, Real) or not 0 <= self.weight < float("inf"):
-            raise ConfigError(f"rule {self.name!r}: weight={self.weight!r} is not a number from 0 up")
+            raise ConfigError(f"rule {self.name!r}: weight={self.weight!r} is not a number >= 0")
 
     def __call__(self, text: Any) -> Any:
         return self.function(text)
@@ -38,13 +44,16 @@ def rule(function: Function, *, name: str | None = None, weight: float = 1.0) ->
 @overload
 def rule(*, name: str | None = None, weight: float = 1.0) -> Callable[[Function], PythonRule]: ...
 def rule(function: Any = None, *, name: str | None = None, weight: float = 1.0) -> Any:
-    """Make a function a rule: it gets the text as it is, and returns the name of a class or None.
+    """Make a rule from a function. Works as a decorator, with or without arguments.
 
-    In a `TokenRuleSet` it gets the tokens of a sentence, and returns spans: first token, the one behind the last, type.
+    function: takes the text unchanged and returns a class name, or None to abstain. In a `TokenRuleSet` it takes the
+    tokens of a sentence and returns spans (start, end, type), where `end` is the token after the last.
+    name: the name of the rule; default: the name of the function.
+    weight: the weight of its votes.
 
-    @rule
-    def shouting(text):
-        return "angry" if text.isupper() else None
+        @rule
+        def shouting(text):
+            return "angry" if text.isupper() else None
     """
     if function is None:
         return functools.partial(rule, name=name, weight=weight)

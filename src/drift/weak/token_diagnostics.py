@@ -1,4 +1,4 @@
-"""How good rules for tokens are: votes by token, spans by rule and by type, scored strictly where gold tags exist."""
+"""Summaries of rules for tokens: votes per token, and spans per rule and type, scored strictly against gold tags."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,16 +9,16 @@ import numpy as np
 
 from drift.data.tags import OUTSIDE, Span, spans_of
 from drift.errors import LabelError
+from drift.weak.arguments import as_list
 from drift.weak.diagnostics import RuleSummary, Share, Summary, summarize
-from drift.weak.given import as_list
 
 
 @dataclass(frozen=True)
 class SpanScore:
-    """Spans found and spans that are right: a span is right if its start, its end and its type are."""
+    """Counts of spans. A span is right if its start, end and type all are."""
 
     found: int = 0
-    judged: int = 0  # of those found, in sentences and on tokens with gold tags
+    judged: int = 0  # spans found on tokens that all have a gold tag
     gold: int = 0
     right: int = 0
 
@@ -35,6 +35,7 @@ class SpanScore:
         return Share(2 * self.right, self.judged + self.gold)
 
     def as_dict(self) -> dict[str, Any]:
+        """The number of spans found, and precision, recall and F1 as counts, for JSON."""
         shares = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
         return {"found": self.found, **{name: asdict(share) for name, share in shares.items()}}
 
@@ -48,15 +49,17 @@ Scores = dict[str, SpanScore]  # by type
 
 
 class Gold:
-    """The right tags of a sentence, in IOB2, None where they are not known, and the entities that they spell."""
+    """The gold tags of a sentence in IOB2, None where unknown, and the entities that they mark.
 
-    def __init__(self, given: Any, *, length: int, number: int) -> None:
-        """given: the tags. length: of the sentence. number: which it is, for messages."""
-        self.tags = as_list(given, f"sentence {number}: gold tags")
+    tags: one per token. length: the number of tokens. number: the number of the sentence, for error messages.
+    """
+
+    def __init__(self, tags: Any, *, length: int, number: int) -> None:
+        self.tags = as_list(tags, f"sentence {number}: gold tags")
         if len(self.tags) != length:
-            raise LabelError(f"sentence {number}: {len(self.tags)} gold tags for {length} tokens; give one a token")
+            raise LabelError(f"sentence {number}: {len(self.tags)} gold tags for {length} tokens; give one per token")
         if other := [tag for tag in self.tags if not isinstance(tag, str | None)]:
-            raise LabelError(f"sentence {number}: gold tag {other[0]!r} is no string; give tags by name, or None")
+            raise LabelError(f"sentence {number}: gold tag {other[0]!r} is not a string; give tags by name, or None")
         try:
             self.spans = frozenset(spans_of(self.tags))
         except LabelError as error:
@@ -65,7 +68,7 @@ class Gold:
 
 @dataclass(frozen=True)
 class TokenSummary:
-    """What votes, spans and tags amount to; the summaries of pieces add up to that of the whole."""
+    """The summary of a rule set for tokens. The summaries of parts add up to the summary of the whole."""
 
     tokens: Summary  # coverage, overlap and conflict are shares of all tokens
     rules: dict[str, Scores]  # the spans of each rule
@@ -73,11 +76,11 @@ class TokenSummary:
 
     @property
     def together(self) -> SpanScore:
-        """The weak tags, all types together."""
+        """The score of the weak tags over all types."""
         return _total(self.types.values())
 
     def of_rule(self, name: str) -> SpanScore:
-        """One rule; gold spans of a type that it has not found anywhere are not held against it."""
+        """The score of one rule. Gold spans of types that the rule never finds are not counted as missed."""
         return _total(score for score in self.rules[name].values() if score.found)
 
     def __add__(self, other: "TokenSummary") -> "TokenSummary":
@@ -85,17 +88,17 @@ class TokenSummary:
         return TokenSummary(self.tokens + other.tokens, rules, _added(self.types, other.types))
 
     def as_dict(self) -> dict[str, Any]:
-        """Counts with their denominators, for JSON."""
+        """All shares as counts with their denominators, for JSON."""
         shares = ("coverage", "overlap", "conflict")
         return {
             "tokens": {name: asdict(getattr(self.tokens, name)) for name in (*shares, "labeled")},
             "together": self.together.as_dict(),
-            "types": {kind: score.as_dict() for kind, score in self.types.items()},
+            "types": {entity_type: score.as_dict() for entity_type, score in self.types.items()},
             "rules": {
                 rule.name: {
                     "tokens": {name: asdict(getattr(rule, name)) for name in shares},
                     "together": self.of_rule(rule.name).as_dict(),
-                    "types": {kind: score.as_dict() for kind, score in self.rules[rule.name].items()},
+                    "types": {entity_type: score.as_dict() for entity_type, score in self.rules[rule.name].items()},
                 }
                 for rule in self.tokens.rules
             },
@@ -106,24 +109,26 @@ def summarize_tokens(
     votes: np.ndarray,
     codes: np.ndarray,
     *,
-    found: Sequence[Sequence[Sequence[Span]]],
-    chosen: Sequence[Sequence[Span]],
+    rule_spans: Sequence[Sequence[Sequence[Span]]],
+    weak_spans: Sequence[Sequence[Span]],
     gold: Sequence[Gold | None],
     names: Sequence[str],
     classes: Sequence[str],
 ) -> TokenSummary:
-    """What rules amount to on sentences whose tokens stand one after the other in votes (T, M) and weak codes (T,).
+    """Summarize the votes of rules on the T tokens of all sentences, and the weak tags made from them.
 
-    found: the spans of each sentence, by rule. chosen: those of its weak tags. names: of the rules. classes: of codes.
+    votes: (T, M). codes: (T,), the weak type of each token. rule_spans: for each sentence, the spans of each rule.
+    weak_spans: for each sentence, the spans of its weak tags. gold: for each sentence, its gold tags or None.
+    names: the names of the rules. classes: the types, by code.
     """
-    by_rule = {name: _scores([spans[place] for spans in found], gold) for place, name in enumerate(names)}
-    return TokenSummary(summarize(votes, codes, names=names, classes=classes), by_rule, _scores(chosen, gold))
+    by_rule = {name: _scores([spans[rule] for spans in rule_spans], gold) for rule, name in enumerate(names)}
+    return TokenSummary(summarize(votes, codes, names=names, classes=classes), by_rule, _scores(weak_spans, gold))
 
 
 def token_table(summary: TokenSummary) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of strings, for a terminal or a page; scores only where gold is known.
+    """Headings and rows of strings, for a terminal or a page. The scores are there only with gold tags.
 
-    A row a rule, a row for the weak tags, and one for each of their types.
+    One row per rule, one for the weak tags, and one for each type of the weak tags.
     """
     headings = ["rule", "votes for", "coverage", "overlap", "conflict", "spans"]
     judged = any(score.gold or score.judged for score in summary.types.values())
@@ -134,22 +139,22 @@ def token_table(summary: TokenSummary) -> tuple[list[str], list[list[str]]]:
         scores = [str(score.precision), str(score.recall), str(score.f1)] if judged else []
         return [name, ", ".join(votes_for) or "-", *shares, f"{score.found:,}", *scores]
 
-    def rates(of: RuleSummary | Summary) -> list[str]:
-        return [f"{share.rate:.1%}" for share in (of.coverage, of.overlap, of.conflict)]
+    def rates(part: RuleSummary | Summary) -> list[str]:
+        return [f"{share.rate:.1%}" for share in (part.coverage, part.overlap, part.conflict)]
 
     tokens = summary.tokens
     rows = [row(rule.name, rule.polarity, rates(rule), summary.of_rule(rule.name)) for rule in tokens.rules]
     rows.append(row("together", tokens.labels, rates(tokens), summary.together))
-    for kind, score in summary.types.items():
-        tagged = Share(tokens.labels.get(kind, 0), tokens.coverage.of)
-        rows.append(row("", [kind], [f"{tagged.rate:.1%}", "", ""], score))
+    for entity_type, score in summary.types.items():
+        tagged = Share(tokens.labels.get(entity_type, 0), tokens.coverage.of)
+        rows.append(row("", [entity_type], [f"{tagged.rate:.1%}", "", ""], score))
     return headings, rows
 
 
-def _scores(found: Sequence[Sequence[Span]], gold: Sequence[Gold | None]) -> Scores:
-    """By type, in sorted order. found: the spans of each sentence."""
+def _scores(sentence_spans: Sequence[Sequence[Span]], gold: Sequence[Gold | None]) -> Scores:
+    """The scores by type, in sorted order. sentence_spans: the spans of each sentence."""
     tally: dict[str, Counter[str]] = defaultdict(Counter)
-    for spans, truth in zip(found, gold, strict=True):
+    for spans, truth in zip(sentence_spans, gold, strict=True):
         for span in spans:
             if span.type != OUTSIDE:
                 judged = truth is not None and None not in truth.tags[span.start : span.end]
@@ -157,7 +162,7 @@ def _scores(found: Sequence[Sequence[Span]], gold: Sequence[Gold | None]) -> Sco
                 tally[span.type].update(found=1, judged=judged, right=right)
         for span in truth.spans if truth else ():
             tally[span.type].update(gold=1)
-    return {kind: SpanScore(**tally[kind]) for kind in sorted(tally)}
+    return {entity_type: SpanScore(**tally[entity_type]) for entity_type in sorted(tally)}
 
 
 def _total(scores: Iterable[SpanScore]) -> SpanScore:
@@ -165,4 +170,4 @@ def _total(scores: Iterable[SpanScore]) -> SpanScore:
 
 
 def _added(one: Scores, two: Scores) -> Scores:
-    return {kind: one.get(kind, SpanScore()) + two.get(kind, SpanScore()) for kind in sorted({*one, *two})}
+    return {name: one.get(name, SpanScore()) + two.get(name, SpanScore()) for name in sorted({*one, *two})}

@@ -1,4 +1,4 @@
-"""Where a rule holds in a sentence of tokens: patterns over the text, patterns over a token, functions."""
+"""Find spans in a sentence of tokens: by patterns over the text, patterns over a token, or functions."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +16,11 @@ from drift.weak.schema import compile_pattern
 
 @dataclass(frozen=True)
 class Sentence:
-    """Tokens, the text they come from (None: the tokens with spaces between them), and its number, for messages."""
+    """A sentence.
+
+    tokens: its tokens. text: the text that they were split from; None: the tokens joined by spaces. number: its number
+    in error messages, from 1.
+    """
 
     tokens: Sequence[str]
     text: str | None = None
@@ -24,8 +28,8 @@ class Sentence:
 
     @cached_property
     def in_bytes(self) -> tuple[bytes, list[int], list[int]]:
-        """The text, and where its tokens start and end, counted in bytes as re2 does."""
-        # Half a surrogate pair has no UTF-8; no pattern can ask for it either.
+        """The text, and the starts and ends of its tokens, in bytes as re2 counts them."""
+        # Half a surrogate pair cannot be encoded in UTF-8, and no pattern can contain one either.
         tokens = [token.encode(errors="replace") for token in self.tokens]
         text = b" ".join(tokens) if self.text is None else self.text.encode(errors="replace")
         starts: list[int] = []
@@ -35,8 +39,8 @@ class Sentence:
             start = text.find(token, after)
             if start < 0:
                 raise DataError(
-                    f"sentence {self.number}: the text does not have the token {token.decode()!r} where it should"
-                    f" ({text[after:].decode()[:20]!r}); give the text that was cut into these tokens, or none"
+                    f"sentence {self.number}: the text does not have the token {token.decode()!r} where it should be"
+                    f" ({text[after:].decode()[:20]!r}); give the text that was split into these tokens, or none"
                 )
             starts.append(start)
             ends.append(start + len(token))
@@ -46,8 +50,8 @@ class Sentence:
 Finder = Callable[[Sentence], list[Span]]
 
 
-def text_pattern(pattern: str, kind: str) -> Finder:
-    """A span for every match in the text that does not cut a token."""
+def text_pattern(pattern: str, entity_type: str) -> Finder:
+    """A finder of one span per match in the text. Matches that begin or end inside a token are ignored."""
     compiled = compile_pattern(pattern, case_sensitive=True)
 
     def find(sentence: Sentence) -> list[Span]:
@@ -58,20 +62,20 @@ def text_pattern(pattern: str, kind: str) -> Finder:
             cuts_first = first > 0 and ends[first - 1] > match.start()
             cuts_last = end < len(starts) and starts[end] < match.end()
             if first < end and not cuts_first and not cuts_last:
-                spans.append(Span(first, end, kind))
+                spans.append(Span(first, end, entity_type))
         return spans
 
     return find
 
 
-def token_pattern(pattern: str, kind: str) -> Finder:
-    """A span of its own for every token that the pattern is found in."""
+def token_pattern(pattern: str, entity_type: str) -> Finder:
+    """A finder of one span per token that contains a match."""
     compiled = compile_pattern(pattern, case_sensitive=True)
 
     def find(sentence: Sentence) -> list[Span]:
         return [
-            Span(place, place + 1, kind)
-            for place, token in enumerate(sentence.tokens)
+            Span(position, position + 1, entity_type)
+            for position, token in enumerate(sentence.tokens)
             if compiled.search(token.encode(errors="replace"))
         ]
 
@@ -79,25 +83,25 @@ def token_pattern(pattern: str, kind: str) -> Finder:
 
 
 def function_spans(rule: PythonRule, types: Collection[str]) -> Finder:
-    """What a function of the tokens answers, once it is known to be spans that fit the sentence."""
+    """A finder that calls a function with the tokens, and checks that it returns spans that fit the sentence."""
     function: Any = rule.function
 
     def find(sentence: Sentence) -> list[Span]:
-        called = f"sentence {sentence.number}: rule {rule.name!r}"
+        prefix = f"sentence {sentence.number}: rule {rule.name!r}"
         try:
             answers = function(list(sentence.tokens)) or ()
-            spans = [Span(index(start), index(end), kind) for start, end, kind in answers]
+            spans = [Span(index(start), index(end), entity_type) for start, end, entity_type in answers]
         except Exception as error:
             raise DataError(
-                f"{called} failed ({type(error).__name__}: {error}); it must return a list of (start, end, type)"
+                f"{prefix} failed ({type(error).__name__}: {error}); it must return a list of (start, end, type)"
             ) from error
         for span in spans:
             if span.type != OUTSIDE and span.type not in types:
-                raise LabelError(f"{called} voted {span.type!r}{nearest(str(span.type), [*types, OUTSIDE])}")
+                raise LabelError(f"{prefix} voted {span.type!r}{nearest(str(span.type), [*types, OUTSIDE])}")
         try:
             tags_of(spans, len(sentence.tokens))
         except LabelError as error:
-            raise DataError(f"{called}: {error}") from error
+            raise DataError(f"{prefix}: {error}") from error
         return spans
 
     return find

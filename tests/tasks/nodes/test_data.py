@@ -1,4 +1,4 @@
-"""What a run on nodes learns from: the graph's own split, drawn labels, or all but dev and test."""
+"""A graph to training data: its own split, random labels per class, or all labels outside dev and test."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from drift.data.graphs import Graph
 from drift.errors import LabelError
-from drift.runs.config import NodeDataSettings
 from drift.tasks.nodes.data import NodeData, open_graph, read_node_data
+from drift.tasks.nodes.settings import NodeDataSettings
 from tests.runs.small_graphs import CLASSES, small_graph, write_npz, write_tables
 
 
@@ -19,7 +19,7 @@ def read(source: Any, seeds: tuple[int, ...] = (0, 1, 2), **settings: Any) -> No
     return read_node_data(NodeDataSettings(**settings), {"train": source}, seeds)
 
 
-def test_the_graphs_own_split_is_every_seeds() -> None:
+def test_every_seed_uses_the_split_of_the_graph() -> None:
     graph = small_graph()
     data = read(graph)
     assert data.graph is graph
@@ -38,7 +38,7 @@ def test_dev_and_test_may_be_missing_beside_training_nodes(missing: tuple[str, .
         assert len(getattr(data, part)) == (0 if part in missing else len(graph.splits[part]))
 
 
-def test_drawn_labels_differ_by_seed_and_judges_do_not() -> None:
+def test_random_labels_differ_by_seed_and_dev_and_test_do_not() -> None:
     graph = small_graph(60, splits={})
     data = read(graph, labels_per_class=2, dev_nodes=12, test_nodes=9)
     assert len({split.train.tobytes() for split in data.splits}) == 3
@@ -61,7 +61,7 @@ def test_without_a_split_all_labels_but_dev_and_test_are_trained_on(dev: int, te
     assert np.array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(labels >= 0))
 
 
-def test_dev_and_test_are_the_same_whether_labels_are_drawn_or_all_taken() -> None:
+def test_dev_and_test_are_the_same_with_random_labels_and_with_all() -> None:
     graph = small_graph(splits={})
     drawn = read(graph, labels_per_class=2, dev_nodes=6, test_nodes=6)
     whole = read(graph, dev_nodes=6, test_nodes=6)
@@ -77,25 +77,25 @@ def test_a_dev_set_of_the_graphs_own_is_kept_where_there_are_no_training_nodes()
     assert not np.isin(own, np.concatenate([data.test, data.splits[0].train])).any()
 
 
-def test_a_class_with_fewer_labels_than_asked_for_gives_all_and_it_is_told() -> None:
+def test_a_class_with_too_few_labels_gives_all_of_them_with_a_note() -> None:
     data = read(small_graph(), labels_per_class=50)
     assert len(data.splits[0].train) == 12
     assert data.notes[0] == "class 'art' has 4 nodes outside dev and test; all are taken, not 50"
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_tables_and_one_file_are_the_same_graph(tmp_path: Path, kind: str) -> None:
-    if kind == "parquet":
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_tables_and_one_file_are_the_same_graph(tmp_path: Path, form: str) -> None:
+    if form == "parquet":
         pytest.importorskip("pyarrow")
         pytest.importorskip("pandas")
     graph = small_graph()
-    nodes, edges = write_tables(tmp_path, graph, kind)
+    nodes, edges = write_tables(tmp_path, graph, form)
     tables = open_graph(NodeDataSettings(edges=str(edges)), nodes)
     file = open_graph(NodeDataSettings(), write_npz(tmp_path / "graph.npz", graph))
-    for found in (tables, file):
-        assert found.features.equal(graph.features)
-        assert np.array_equal(found.edges, graph.edges)
-        assert [found.classes[code] for code in found.labels] == [CLASSES[code] for code in graph.labels]
+    for opened in (tables, file):
+        assert opened.features.equal(graph.features)
+        assert np.array_equal(opened.edges, graph.edges)
+        assert [opened.classes[code] for code in opened.labels] == [CLASSES[code] for code in graph.labels]
     assert tables.nodes == [f"n{row}" for row in range(30)]
 
 
@@ -107,7 +107,7 @@ def test_tables_and_one_file_are_the_same_graph(tmp_path: Path, kind: str) -> No
         (small_graph(splits={"train": np.arange(0)}), {}, "no node with a label is left to train on"),
     ],
 )
-def test_graphs_that_cannot_be_learnt_from(graph: Graph, settings: dict[str, Any], message: str) -> None:
+def test_graphs_without_enough_labels_are_refused(graph: Graph, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(LabelError) as error:
         read(graph, **settings)
     assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""`drift.fit` on nodes: seeds trained together are the runs alone, and held-out labels change none of their bits."""
+"""`drift.fit` on nodes: seeds trained together equal separate runs, and held-out labels change no bit of a model."""
 
 import os
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from drift.data.examples import Batch
 from drift.data.graphs import to_data
 from drift.errors import ConfigError, Interrupted, StateError
 from drift.methods import METHODS
-from drift.methods.method import Method
-from drift.runs import fit as fitting
+from drift.methods.method import Context, Method
+from drift.runs import run as execution
 from drift.runs.result import Run
 from drift.tasks.nodes.model import Design, NodeModel, published_recipe
 from drift.training.trainer import Trainer
@@ -31,7 +31,7 @@ Trained = Callable[..., Seen]
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
-    """A small run, and the trainer that made it."""
+    """Make a small run and return its trainer."""
 
     def fit(*arguments: Any, **options: Any) -> Seen:
         kept: list[Seen] = []
@@ -41,7 +41,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
                 kept.append(self)
                 return super().run(resume=resume)
 
-        monkeypatch.setattr(fitting, "Trainer", Kept)
+        monkeypatch.setattr(execution, "Trainer", Kept)
         small_node_fit(*arguments, **options)
         return kept[0]
 
@@ -49,27 +49,27 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
 
 
 def probabilities(trainer: Trainer, nodes: int = 30) -> Tensor:
-    """What every trial says of every node, `(trials, nodes, C)`."""
+    """Probabilities of every trial for every node, `(trials, nodes, C)`."""
     with torch.no_grad():
         return trainer.method.student.eval()(torch.arange(nodes)).softmax(-1)
 
 
 @MODELS
 @pytest.mark.parametrize("method", METHOD_NAMES)
-def test_a_seed_among_others_is_the_run_of_that_seed_alone(trained: Trained, model: str, method: str) -> None:
-    """Labels, first weights, dropout, the step that is kept: all are the seed's own."""
+def test_a_seed_among_others_equals_the_run_of_that_seed_alone(trained: Trained, model: str, method: str) -> None:
+    """Labels, initial weights, dropout and the kept step depend only on the seed."""
     options: dict[str, Any] = {"model": model, "method": method, "labels_per_class": 2}
     together = trained(small_graph(), seed=3, seeds=3, **options)
-    found = probabilities(together)
-    for place, seed in enumerate((3, 4, 5)):
+    of_trials = probabilities(together)
+    for trial, seed in enumerate((3, 4, 5)):
         alone = trained(small_graph(), seed=seed, seeds=1, **options)
-        torch.testing.assert_close(probabilities(alone)[0], found[place], rtol=1e-4, atol=1e-6)
-        assert alone.selection.steps[0] == together.selection.steps[place]
-    assert not torch.allclose(found[0], found[1], atol=1e-3)
+        torch.testing.assert_close(probabilities(alone)[0], of_trials[trial], rtol=1e-4, atol=1e-6)
+        assert alone.selection.steps[0] == together.selection.steps[trial]
+    assert not torch.allclose(of_trials[0], of_trials[1], atol=1e-3)
 
 
 @MODELS
-def test_a_run_is_opened_as_it_was_left(tmp_path: Path, model: str) -> None:
+def test_a_loaded_run_equals_the_saved_one(tmp_path: Path, model: str) -> None:
     graph = small_graph()
     run = small_node_fit(graph, model=model, out=tmp_path / "run")
     opened = drift.load(tmp_path / "run")
@@ -81,7 +81,7 @@ def test_a_run_is_opened_as_it_was_left(tmp_path: Path, model: str) -> None:
     assert opened.metrics["label_budget"] == {"train": 12, "dev": 9, "total": 21}
 
 
-def test_the_kept_model_has_the_scores_that_were_told() -> None:
+def test_the_kept_model_has_the_recorded_scores() -> None:
     graph = small_graph()
     run = small_node_fit(graph, seeds=3, training={"initial_steps": 20})
     kept = run.metrics["seeds"].index(run.metrics["kept_seed"])
@@ -95,14 +95,14 @@ def test_the_kept_model_has_the_scores_that_were_told() -> None:
 
 
 @pytest.mark.parametrize(("model", "after"), [("gcn", 9), ("grand", 3)])
-def test_half_a_run_resumed_is_the_whole_run_to_the_bit(
+def test_an_interrupted_and_resumed_run_equals_the_whole_run_to_the_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, after: int
 ) -> None:
     graph = write_npz(tmp_path / "graph.npz", small_graph())
     whole = small_node_fit(graph, model=model, out=tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(after))
-        with pytest.raises(Interrupted, match="go on with drift fit --resume"):
+        patch.setattr(execution, "Trainer", stopped_after(after))
+        with pytest.raises(Interrupted, match="continue with drift fit --resume"):
             small_node_fit(graph, model=model, out=tmp_path / "run")
     assert not (tmp_path / "run/model").exists()
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
@@ -129,11 +129,11 @@ def test_a_run_is_not_resumed_on_another_graph(tmp_path: Path) -> None:
 
 @MODELS
 @pytest.mark.parametrize("method", METHOD_NAMES)
-def test_labels_of_dev_and_test_move_no_weight(trained: Trained, model: str, method: str) -> None:
+def test_labels_of_dev_and_test_change_no_weight(trained: Trained, model: str, method: str) -> None:
     graph = small_graph()
     labels = graph.labels.copy()
     labels[graph.splits["dev"]] = labels[graph.splits["test"]] = 0
-    # One look at dev in each phase, after its last step: there is nothing to choose.
+    # One dev evaluation per phase, after its last step: there is nothing to select.
     options: dict[str, Any] = {"model": model, "method": method, "training": {"evaluate_every": 100}}
     one, other = (trained(each, **options) for each in (graph, small_graph(labels=labels)))
     looks = [run.trace.entries[-1]["dev"] for run in (one, other)]
@@ -145,7 +145,7 @@ def test_labels_of_dev_and_test_move_no_weight(trained: Trained, model: str, met
         assert all(torch.equal(one.students[step], other.students[step]) for step in one.students)
 
 
-def test_a_label_to_train_on_moves_them(trained: Trained) -> None:
+def test_a_training_label_changes_the_weights(trained: Trained) -> None:
     graph = small_graph()
     labels = graph.labels.copy()
     labels[graph.splits["train"][0]] = 2
@@ -175,17 +175,17 @@ def test_all_nodes_labelled_and_none_held_out() -> None:
 
 
 def still_grand() -> Any:
-    """GRAND without anything random: its views agree, and are still apart from their sharpened mean."""
+    """GRAND without randomness: its views are equal, and differ from their sharpened mean."""
     rates = dict.fromkeys(("drop_node", "input_dropout", "hidden_dropout"), 0.0)
     student = Design("grand", recipe=published_recipe("small", {**RECIPE, **rates})).build(small_graph(), 3, (0, 1))
     with torch.no_grad():
-        student.first_weight.abs_()  # else most hidden units are dead
+        student.first_weight.abs_()  # otherwise most hidden units are dead
     return student
 
 
 def method_of(name: str, student: Any, *, own_loss: bool) -> Method:
-    kind = METHODS[name]
-    return kind(student, kind.settings_type(own_loss=own_loss), stacked=True, single_process=True)
+    method = METHODS[name]
+    return method(student, method.settings_type(own_loss=own_loss), Context(stacked=True, single_process=True))
 
 
 def batch() -> Batch:
@@ -205,7 +205,7 @@ def gradients(method: Method, *, exact: bool = False) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("exact", [False, True], ids=["one pass", "exact accumulation"])
 @pytest.mark.parametrize("name", ["self-training", "drift"])
-def test_a_game_with_the_models_own_loss_has_its_regularizer_and_nothing_more(name: str, exact: bool) -> None:
+def test_a_game_with_the_models_own_loss_adds_its_regularizer_and_nothing_more(name: str, exact: bool) -> None:
     with_it, without = (gradients(method_of(name, still_grand(), own_loss=own), exact=exact) for own in (True, False))
     student = still_grand()
     own = student.regularizer().sum()
@@ -217,23 +217,23 @@ def test_a_game_with_the_models_own_loss_has_its_regularizer_and_nothing_more(na
     torch.testing.assert_close(with_it[1] - without[1], gradient, rtol=1e-3, atol=1e-6)
 
 
-def test_a_model_without_a_term_of_its_own_plays_as_ever() -> None:
-    found = []
+def test_own_loss_changes_nothing_for_a_model_without_one() -> None:
+    results = []
     for own in (True, False):
         student = Design("gcn", hidden=5, dropout=0.0).build(small_graph(), 3, (0, 1))
-        found.append(gradients(method_of("drift", student, own_loss=own)))
-    assert torch.equal(found[0][0], found[1][0])
-    assert torch.equal(found[0][1], found[1][1])
+        results.append(gradients(method_of("drift", student, own_loss=own)))
+    assert torch.equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])
 
 
-def test_the_start_of_grand_is_found_by_its_own_loss() -> None:
+def test_the_start_of_grand_is_trained_with_its_own_loss() -> None:
     student = still_grand()
     method = method_of("drift", student, own_loss=False)
     rows, labels = torch.arange(6).expand(2, -1), torch.from_numpy(small_graph().labels[:6]).expand(2, -1)
     torch.testing.assert_close(method.initial_loss(batch()), student.own_loss(rows, labels).sum())
 
 
-# Models that a function makes.
+# Models built by a function.
 
 PLAIN = """
 import torch
@@ -269,7 +269,7 @@ def sage(width, classes):
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
-def test_a_function_that_makes_a_gcn_makes_the_run_of_one(tmp_path: Path, method: str) -> None:
+def test_a_gcn_built_by_a_function_is_trained_like_the_built_in_one(tmp_path: Path, method: str) -> None:
     (tmp_path / "mine.py").write_text(PLAIN)
     graph = small_graph()
     options: dict[str, Any] = {"method": method, "seed": 3, "training": {"weight_decay": 0}}
@@ -279,7 +279,7 @@ def test_a_function_that_makes_a_gcn_makes_the_run_of_one(tmp_path: Path, method
     np.testing.assert_allclose(one.predict_proba(graph), other.predict_proba(graph), rtol=1e-3, atol=1e-5)
     assert one.metrics["best_steps"] == other.metrics["best_steps"]
     assert one.metrics["seeds"] == [3]
-    assert any(note.startswith("one seed a run: the model is not one of ours") for note in one.notes)
+    assert any(note.startswith("one seed per run: the model is not one of ours") for note in one.notes)
 
 
 @pytest.fixture
@@ -301,18 +301,20 @@ def test_models_of_pyg_learn(pyg: str, method: str, function: str) -> None:
     assert right.mean() > 0.5
 
 
-def test_a_model_of_pyg_is_resumed_to_the_bit_and_opened_by_who_names_it(
+def test_a_model_of_pyg_is_resumed_to_the_bit_and_loaded_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pyg: str
 ) -> None:
-    """Its dropout draws from torch's own stream, and its batch-norm has a state."""
+    """Its dropout uses torch's global generator, and its batch-norm has a state."""
     name, graph = f"{pyg}:sage", small_graph()
     file = write_npz(tmp_path / "graph.npz", graph)
     whole = small_node_fit(file, model=name)
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(9))
+        patch.setattr(execution, "Trainer", stopped_after(9))
         with pytest.raises(Interrupted):
             small_node_fit(file, model=name, out=tmp_path / "run")
-    resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
+    with pytest.raises(ConfigError, match="its code is not run unasked"):
+        drift.fit(out=tmp_path / "run", resume=True, quiet=True)
+    resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True, model=name)
     assert isinstance(resumed, Run)
     assert same_weights(whole, resumed)
     opened = drift.load(tmp_path / "run")
@@ -345,7 +347,7 @@ def test_tables_and_one_file_make_the_same_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "message"),
+    ("options", "error_type", "message"),
     [
         ({"model": "textcnn"}, ConfigError, "'textcnn' is not a kind of model for nodes"),
         ({"model": "none.py:make"}, ConfigError, "none.py is not there"),
@@ -353,23 +355,64 @@ def test_tables_and_one_file_make_the_same_model(tmp_path: Path) -> None:
         ({"model": "grand", "settings": {"model": {"recipe": {"hiden": 3}}}}, ConfigError, "did you mean 'hidden'?"),
         ({"model": "grand", "settings": {"model": {"recipe": {"drop_node": 1}}}}, ConfigError, "drop_node=1"),
         ({"settings": {"method": {"prior": [0.5, 0.5]}}}, ConfigError, "method.prior has 2 shares for 3 classes"),
+        (
+            {"settings": {"method": {"prior": {"art": 0.5, "law": 0.5}}}},
+            ConfigError,
+            "method.prior has shares of art, law; give one for each class: art, law, zoo",
+        ),
+        (
+            {"settings": {"method": {"prior": {"art": 0.2, "law": 0.2, "zoo": 0.2, "zo": 0.4}}}},
+            ConfigError,
+            "method.prior has shares of art, law, zoo, zo; give one for each class: art, law, zoo",
+        ),
         ({"preset": "agnews"}, ConfigError, "'agnews' is not a preset for nodes"),
         ({"settings": {"data": {"labels_per_class": 0}}}, ConfigError, "data.labels_per_class=0"),
     ],
 )
 def test_a_run_that_cannot_begin_leaves_nothing_behind(
-    tmp_path: Path, options: dict[str, Any], kind: type[Exception], message: str
+    tmp_path: Path, options: dict[str, Any], error_type: type[Exception], message: str
 ) -> None:
     options = {"graph": small_graph(), **options}
-    with pytest.raises(kind) as error:
+    with pytest.raises(error_type) as error:
         small_node_fit(options.pop("graph"), out=tmp_path / "run", **options)
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 
+@MODELS
+def test_a_prior_by_class_name_equals_the_list_in_class_order(model: str) -> None:
+    graph = small_graph()
+
+    def fit(prior: Any) -> Run:
+        return small_node_fit(graph, model=model, settings={"method": {"prior": prior}})
+
+    listed = fit([0.6, 0.3, 0.1])
+    assert same_weights(listed, fit({"art": 0.6, "law": 0.3, "zoo": 0.1}))
+    assert same_weights(listed, fit({"zoo": 0.1, "art": 0.6, "law": 0.3}))
+    assert not same_weights(listed, fit({"art": 0.1, "law": 0.3, "zoo": 0.6}))
+
+
+def test_a_prior_may_name_numbered_classes() -> None:
+    graph = small_graph(classes=["0", "1", "2"])
+    one, other = (
+        small_node_fit(graph, settings={"method": {"prior": prior}})
+        for prior in ([0.6, 0.3, 0.1], {2: 0.1, 1: 0.3, 0: 0.6})
+    )
+    assert same_weights(one, other)
+
+
+def test_a_prior_that_does_not_fit_is_refused_before_the_model_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: Any, **__: Any) -> None:
+        raise AssertionError("the model was built")
+
+    monkeypatch.setattr(Design, "build", build)
+    with pytest.raises(ConfigError, match="give one for each class: art, law, zoo"):
+        small_node_fit(small_graph(), settings={"method": {"prior": {"art": 1.0}}})
+
+
 @pytest.mark.skipif("DRIFT_DATA" not in os.environ, reason="DRIFT_DATA is not set")
-def test_cora_is_learnt_from_its_public_split() -> None:
+def test_cora_is_learned_from_its_public_split() -> None:
     training = {"initial_steps": 60, "steps": 10, "evaluate_every": 10}
     run = small_node_fit("Cora", training=training, settings={"model": {"hidden": 16}})
     assert run.metrics["label_budget"] == {"train": 140, "dev": 500, "total": 640}

@@ -1,4 +1,4 @@
-"""A trained model of nodes is what was trained, wherever it is opened; GRAND's own loss is the published one."""
+"""A trained node model predicts as its student did, also after loading; GRAND's own loss is the published one."""
 
 import copy
 from dataclasses import replace
@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from drift.errors import ConfigError, DataError, FileError
 from drift.models.grand import PUBLISHED, Grand
 from drift.models.propagation import OnGraph
+from drift.tasks.nodes import model as model_module
 from drift.tasks.nodes.model import WEIGHTS, Design, NodeModel, published_recipe
 from tests.runs.small_graphs import CLASSES, FEATURES, RECIPE, small_graph
 
@@ -27,31 +29,31 @@ BY_DESIGN = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 
 
 def student_of(design: Design) -> OnGraph:
-    """Two trials with other weights than a new model has."""
+    """Two trials with weights that differ from the initial ones."""
     student = design.build(GRAPH, len(CLASSES), (4, 2))
     with torch.no_grad():
         for number, parameter in enumerate(student.parameters()):
             parameter.normal_(generator=torch.Generator().manual_seed(number))
-        student(ALL)  # in training mode: batch-norms take in statistics
+        student(ALL)  # in training mode: updates batch-norm statistics
     return student.eval()
 
 
 @BY_DESIGN
-def test_one_trial_says_what_it_said_among_others_and_after_a_folder(design: Design, tmp_path: Path) -> None:
+def test_one_trial_predicts_the_same_as_among_others_and_after_loading(design: Design, tmp_path: Path) -> None:
     student = student_of(design)
     with torch.no_grad():
         expected = student(ALL).softmax(-1).numpy()
-    for place in (1, 0):
-        model = NodeModel.of(student, place, design, CLASSES)
-        np.testing.assert_allclose(model.predict_proba(GRAPH), expected[place], rtol=1e-5, atol=1e-7)
-        model.save(tmp_path / str(place))
-        opened = NodeModel.load(tmp_path / str(place))
+    for trial in (1, 0):
+        model = NodeModel.of(student, trial, design, CLASSES)
+        np.testing.assert_allclose(model.predict_proba(GRAPH), expected[trial], rtol=1e-5, atol=1e-7)
+        model.save(tmp_path / str(trial))
+        opened = NodeModel.load(tmp_path / str(trial))
         assert (opened.design, opened.classes, opened.width) == (design, CLASSES, FEATURES)
         np.testing.assert_array_equal(opened.predict_proba(GRAPH), model.predict_proba(GRAPH))
 
 
 @BY_DESIGN
-def test_the_model_is_the_students_no_more(design: Design) -> None:
+def test_the_model_does_not_share_weights_with_the_student(design: Design) -> None:
     student = student_of(design)
     model = NodeModel.of(student, 0, design, CLASSES)
     before = model.predict_proba(GRAPH)
@@ -76,12 +78,12 @@ def test_another_graph_may_have_other_nodes_and_must_have_the_same_features(name
     assert model.predict_proba(small_graph(12, seed=3)).shape == (12, len(CLASSES))
     wide = replace(GRAPH, features=torch.ones(30, FEATURES + 1))
     for use in (model.predict_proba, model.representations):
-        with pytest.raises(DataError, match="small has 7 features a node, the model was trained on 6"):
+        with pytest.raises(DataError, match="small has 7 features per node, the model was trained on 6"):
             use(wide)
 
 
 @pytest.mark.parametrize("name", ["gcn", "grand"])
-def test_representations_are_what_the_last_layer_reads(name: str) -> None:
+def test_representations_are_the_inputs_of_the_last_layer(name: str) -> None:
     student = student_of(DESIGNS[name])
     hidden = NodeModel.of(student, 1, DESIGNS[name], CLASSES).representations(GRAPH)
     assert hidden.shape == (30, 5 if name == "gcn" else 32)
@@ -92,7 +94,7 @@ def test_representations_are_what_the_last_layer_reads(name: str) -> None:
     torch.testing.assert_close(last + student.get_parameter("second_bias")[1], student(ALL)[1], rtol=1e-4, atol=1e-5)
 
 
-def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
     model = NodeModel.of(student_of(DESIGNS["gcn"]), 0, DESIGNS["gcn"], CLASSES)
     model.save(tmp_path)
     (tmp_path / WEIGHTS).write_bytes(b"not weights")
@@ -119,7 +121,7 @@ def test_a_recipe_is_the_datasets_with_changes() -> None:
         ({"hidden": "many"}, "hidden='many': input should be a valid integer"),
     ],
 )
-def test_a_recipe_that_cannot_be(changes: dict[str, object], message: str) -> None:
+def test_a_wrong_recipe_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         published_recipe("Cora", changes)
     assert message in str(error.value)
@@ -132,7 +134,7 @@ def test_grands_own_loss_is_cross_entropy_of_the_views_and_their_consistency() -
     twin = copy.deepcopy(student)
     rows = torch.tensor([[0, 1, 2], [5, 9, 7]])
     labels = torch.from_numpy(GRAPH.labels)[rows]
-    found = student.own_loss(rows, labels)
+    losses = student.own_loss(rows, labels)
     views = twin.augmentations(ALL)  # (views, trials, nodes, C), with the same masks
     for trial in range(2):
         logits = views[:, trial]
@@ -141,7 +143,7 @@ def test_grands_own_loss_is_cross_entropy_of_the_views_and_their_consistency() -
         sharp = p.mean(0) ** (1 / 0.4)
         sharp = sharp / sharp.sum(-1, keepdim=True)
         consistency = torch.stack([((view - sharp) ** 2).sum(-1).mean() for view in p]).mean()
-        torch.testing.assert_close(found[trial], supervised + 0.7 * consistency)
+        torch.testing.assert_close(losses[trial], supervised + 0.7 * consistency)
 
 
 def test_grands_regularizer_is_its_own_loss_without_the_labels() -> None:
@@ -153,3 +155,25 @@ def test_grands_regularizer_is_its_own_loss_without_the_labels() -> None:
     views = third.augmentations(rows).log_softmax(-1)
     supervised = -views.gather(-1, labels.expand(2, -1, -1).unsqueeze(-1)).mean((0, 2, 3))
     torch.testing.assert_close(student.regularizer(), twin.own_loss(rows, labels) - supervised)
+
+
+class Recorder(nn.Module):
+    """A model on the meta device that records the devices of its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(1, device="meta"))
+        self.seen: list[torch.device] = []
+
+    def forward(self, rows: Tensor) -> Tensor:
+        self.seen.append(rows.device)
+        return torch.zeros(1, len(rows), len(CLASSES))  # on the CPU: tensors on "meta" have no values
+
+
+def test_inputs_are_on_the_device_of_the_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = Recorder()
+    monkeypatch.setattr(model_module, "best_device", lambda: torch.device("meta"))
+    monkeypatch.setattr(Design, "build", lambda *_: module)
+    model = NodeModel(module.state_dict(), Design("gcn"), CLASSES, FEATURES)
+    np.testing.assert_allclose(model.predict_proba(GRAPH), 1 / 3, rtol=1e-6)
+    assert [device.type for device in module.seen] == ["meta"]

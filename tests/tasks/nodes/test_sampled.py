@@ -1,4 +1,4 @@
-"""Runs that draw neighbours: with all of them they are the runs on the whole graph, and what is told is exact."""
+"""Runs on sampled neighbours: with all neighbours they equal runs on the whole graph, and scores are exact."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import torch
 import drift
 from drift.data.graphs import Graph
 from drift.errors import ConfigError, Interrupted
-from drift.runs import fit as fitting
+from drift.runs import run as execution
 from drift.runs.result import Run
 from drift.tasks.nodes import task as node_task
 from drift.tasks.nodes.model import NodeModel
@@ -23,7 +23,7 @@ ALL = 10**9
 
 
 def crowded(nodes: int = 60) -> Graph:
-    """The small graph with more edges, so that two neighbours are never all."""
+    """The small graph with more edges, so that nodes have more than two neighbours."""
     generator = np.random.default_rng(7)
     more = generator.integers(nodes, size=(2, 6 * nodes))
     edges = np.concatenate([small_graph(nodes).edges, more[:, more[0] != more[1]]], axis=1)
@@ -37,15 +37,15 @@ def sampled_fit(graph: Any, neighbours: int = 2, *, model: Any = None, training:
 
 
 @pytest.mark.parametrize("method", ["supervised", "self-training", "drift"])
-def test_with_all_neighbours_of_all_nodes_it_is_the_run_on_the_whole_graph(method: str) -> None:
-    """Without dropout, which falls on other values: first weights, batches, decay, choice and answers are the same."""
+def test_with_all_neighbours_of_all_nodes_it_equals_the_run_on_the_whole_graph(method: str) -> None:
+    """Without dropout, which is applied to other values, both train the same model."""
     graph, options = crowded(), {"method": method, "seed": 4, "labels_per_class": 3}
     whole = small_node_fit(graph, seeds=1, settings={"model": {"dropout": 0.0}}, **options)
     training = {"batch_size": ALL, "unlabeled_batch_size": ALL}
-    drawn = sampled_fit(graph, ALL, model={"dropout": 0.0}, training=training, **options)
-    np.testing.assert_allclose(drawn.predict_proba(graph), whole.predict_proba(graph), rtol=1e-4, atol=1e-6)
-    assert drawn.metrics["best_steps"] == whole.metrics["best_steps"]
-    assert drawn.metrics["label_budget"] == whole.metrics["label_budget"]
+    sampled = sampled_fit(graph, ALL, model={"dropout": 0.0}, training=training, **options)
+    np.testing.assert_allclose(sampled.predict_proba(graph), whole.predict_proba(graph), rtol=1e-4, atol=1e-6)
+    assert sampled.metrics["best_steps"] == whole.metrics["best_steps"]
+    assert sampled.metrics["label_budget"] == whole.metrics["label_budget"]
 
 
 def test_fewer_neighbours_train_another_model() -> None:
@@ -54,11 +54,11 @@ def test_fewer_neighbours_train_another_model() -> None:
     assert not np.allclose(few.predict_proba(graph), many.predict_proba(graph), atol=1e-3)
 
 
-def test_scores_and_predictions_are_of_all_neighbours() -> None:
+def test_scores_and_predictions_use_all_neighbours() -> None:
     graph = crowded()
     run = sampled_fit(graph, training={"initial_steps": 20})
     assert isinstance(run.model, NodeModel)
-    # The same weights in an ordinary model of the whole graph.
+    # The same weights in a model that computes the whole graph at once.
     ordinary = replace(run.model, design=replace(run.model.design, neighbours=None))
     probabilities = ordinary.predict_proba(graph)
     np.testing.assert_allclose(run.predict_proba(graph), probabilities, rtol=1e-4, atol=1e-6)
@@ -71,15 +71,15 @@ def test_scores_and_predictions_are_of_all_neighbours() -> None:
         ]
 
 
-def test_half_a_run_resumed_is_the_whole_run_to_the_bit_and_is_opened_as_it_was_left(
+def test_an_interrupted_and_resumed_run_equals_the_whole_run_to_the_bit_also_when_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, other = crowded(), small_graph(12, seed=5)
     file = write_npz(tmp_path / "graph.npz", graph)
     whole = sampled_fit(file, out=tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(9))
-        with pytest.raises(Interrupted, match="go on with drift fit --resume"):
+        patch.setattr(execution, "Trainer", stopped_after(9))
+        with pytest.raises(Interrupted, match="continue with drift fit --resume"):
             sampled_fit(file, out=tmp_path / "run")
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(resumed, Run)
@@ -93,47 +93,46 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit_and_is_opened_as_it_was_
     assert drift.predict(opened, write_npz(tmp_path / "other.npz", other)) == whole.predict(other)
 
 
-def test_it_has_one_seed_and_batches_of_its_own(tmp_path: Path) -> None:
+def test_it_trains_one_seed(tmp_path: Path) -> None:
     run = drift.fit(
         crowded(), task="nodes", seeds=5, quiet=True, settings={"model": {"neighbours": 3}, "training": {"steps": 1}}
     )
     assert isinstance(run, Run)
     assert run.metrics["seeds"] == [0]
-    assert any(note.startswith("one seed a run: neighbours are drawn") for note in run.notes)
+    assert any(note.startswith("one seed per run: neighbours are sampled") for note in run.notes)
 
 
-def test_a_large_graph_says_that_neighbours_can_be_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_graph_gets_a_note_about_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = crowded()
     edges = graph.edges.shape[1]
     monkeypatch.setattr(node_task, "LARGE", edges)
     assert any(
-        note == f"{edges} edges in every step; model.neighbours=10 draws some of them instead"
+        note == f"{edges} edges in every step; model.neighbours=10 samples some of them instead"
         for note in small_node_fit(graph).notes
     )
-    assert not any("draws some" in note for note in sampled_fit(graph).notes)
+    assert not any("samples some" in note for note in sampled_fit(graph).notes)
     monkeypatch.setattr(node_task, "LARGE", edges + 1)
-    assert not any("draws some" in note for note in small_node_fit(graph).notes)
+    assert not any("samples some" in note for note in small_node_fit(graph).notes)
 
 
 @pytest.mark.parametrize("neighbours", [None, 2])
-def test_features_below_0_are_left_as_they_are(neighbours: int | None) -> None:
+def test_rows_are_not_scaled_by_default_if_a_feature_is_negative(neighbours: int | None) -> None:
     graph = crowded()
-    below = small_graph(60, edges=graph.edges, features=graph.features - graph.features.mean(1, keepdim=True))
-    run, said = (
-        small_node_fit(below, settings={"model": {"neighbours": neighbours, "scale_rows": scale}})
+    negative = small_graph(60, edges=graph.edges, features=graph.features - graph.features.mean(1, keepdim=True))
+    run, unscaled = (
+        small_node_fit(negative, settings={"model": {"neighbours": neighbours, "scale_rows": scale}})
         for scale in (None, False)
     )
-    assert same_weights(run, said)
-    above = [
+    assert same_weights(run, unscaled)
+    positive = [
         small_node_fit(graph, settings={"model": {"neighbours": neighbours, "scale_rows": scale}})
         for scale in (None, True)
     ]
-    assert same_weights(*above)
-    # Rows that sum to 1 are what scaling leaves: both ways are one.
+    assert same_weights(*positive)
+    # Scaling does not change rows that sum to 1.
     ones = small_graph(60, edges=graph.edges, features=torch.softmax(graph.features, 1))
     models = [replace(run.model, design=replace(run.model.design, scale_rows=scale)) for scale in (True, False)]
-    found = [model.predict_proba(ones) for model in models]
-    np.testing.assert_allclose(*found, rtol=1e-4)
+    np.testing.assert_allclose(*(model.predict_proba(ones) for model in models), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,7 @@ def test_features_below_0_are_left_as_they_are(neighbours: int | None) -> None:
         ({"settings": {"model": {"neighbors": 3}}}, "did you mean 'model.neighbours'?"),
     ],
 )
-def test_what_cannot_be_drawn(options: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_sampled_with_are_refused_in_one_line(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         small_node_fit(crowded(), **options)
     assert message in str(error.value)

@@ -1,4 +1,4 @@
-"""What a run learns from: classes, labels and rows of its tables; and what it must never look at."""
+"""Tables to training data: classes, labels and rows; and what a run must never look at."""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from drift.data.labels import UNLABELED
-from drift.errors import ConfigError, DriftError, LabelError
-from drift.runs.config import TextDataSettings
+from drift.errors import ConfigError, DriftError, FileError, LabelError
 from drift.tasks.text.data import TextData, read_text_data
+from drift.tasks.text.settings import TextDataSettings
+from drift.weak import RuleSet
 from tests.runs.small import small_table, write_csv
 
 datasets = pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
@@ -32,12 +33,12 @@ def read(train: Any, *, seed: int = 0, sources: dict[str, Any] | None = None, **
     def table(source: Any) -> Any:
         return pandas.DataFrame(source) if isinstance(source, dict) else source
 
-    given = {kind: table(source) for kind, source in {"train": train, **(sources or {})}.items()}
-    return read_text_data(TextDataSettings(text="body", **settings), given, seed=seed)
+    tables = {part: table(source) for part, source in {"train": train, **(sources or {})}.items()}
+    return read_text_data(TextDataSettings(text="body", **settings), tables, seed=seed)
 
 
 def with_noise(table: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """A column `crowd` that is right three times of four."""
+    """The table with a column `crowd` that is right in three of four rows."""
     other = {"money": "sport", "sport": "money"}
     noisy = [other[topic] if row % 4 == 3 else topic for row, topic in enumerate(table["topic"])]
     return {**table, "crowd": noisy}
@@ -52,7 +53,7 @@ def test_classes_are_sorted_and_blank_rows_unlabelled() -> None:
     assert list(data.texts["text"]) == small_table(10)["body"]
 
 
-def test_the_unlabelled_table_comes_after_and_its_labels_are_not_read() -> None:
+def test_the_unlabelled_table_comes_after_train_and_its_labels_are_not_read() -> None:
     more = small_table(6, seed=1)
     data = read(small_table(10), sources={"unlabeled": {**more, "topic": ["nonsense"] * 6}})
     assert list(data.texts["text"]) == small_table(10)["body"] + more["body"]
@@ -80,12 +81,12 @@ def test_numbered_classes_of_a_dataset_are_read_by_name() -> None:
         return dataset.cast_column("topic", datasets.ClassLabel(names=names))
 
     train, dev = small_table(10, labeled=4), small_table(8, seed=1, labeled=5)
-    given, expected = read(numbered(train), sources={"dev": numbered(dev)}), read(train, sources={"dev": dev})
-    assert given.classes == expected.classes
-    assert given.gold.tolist() == expected.gold.tolist()
-    assert given.dev is not None
+    data, expected = read(numbered(train), sources={"dev": numbered(dev)}), read(train, sources={"dev": dev})
+    assert data.classes == expected.classes
+    assert data.gold.tolist() == expected.gold.tolist()
+    assert data.dev is not None
     assert expected.dev is not None
-    assert given.dev.codes.tolist() == expected.dev.codes.tolist()
+    assert data.dev.codes.tolist() == expected.dev.codes.tolist()
 
 
 @pytest.mark.parametrize(
@@ -101,13 +102,13 @@ def test_train_needs_two_classes(change: dict[str, list[Any]], message: str) -> 
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("kind", ["dev", "test"])
-def test_a_class_that_train_does_not_have_is_told_with_its_row(kind: str) -> None:
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_a_class_that_train_does_not_have_is_refused_with_its_row(part: str) -> None:
     other = {**small_table(3), "topic": ["money", "weather", "sport"]}
     with pytest.raises(LabelError, match=r"row 2: label 'weather' is not among the training labels \(money, sport\)"):
-        read(small_table(10), sources={kind: other})
+        read(small_table(10), sources={part: other})
     with pytest.raises(LabelError, match="none of the 3 rows has a label to score against"):
-        read(small_table(10), sources={kind: {**other, "topic": [None] * 3}})
+        read(small_table(10), sources={part: {**other, "topic": [None] * 3}})
 
 
 def test_labels_per_class_keeps_as_many_by_seed() -> None:
@@ -137,7 +138,7 @@ def test_fewer_rows_are_a_choice_by_seed() -> None:
         read(small_table(40, labeled=4), train_rows=1)
 
 
-def test_rows_that_are_in_two_tables_are_told() -> None:
+def test_rows_that_are_in_two_tables_give_a_warning() -> None:
     train, test = small_table(10), small_table(6, seed=1)
     test["body"][:2] = train["body"][3:5]
     notes = read(train, sources={"test": test, "dev": small_table(6, seed=2)}).notes
@@ -145,24 +146,24 @@ def test_rows_that_are_in_two_tables_are_told() -> None:
     assert not any("in dev" in note for note in notes)
 
 
-def test_a_written_blank_is_taken_for_a_class_and_told() -> None:
+def test_a_written_blank_is_taken_for_a_class_with_a_warning() -> None:
     data = read({**small_table(9), "topic": ["a", "b", "nan"] * 3})
     assert data.classes == ["a", "b", "nan"]
     assert any("'nan' is taken for a class" in note for note in data.notes)
 
 
-def test_a_number_written_in_two_ways_is_told() -> None:
+def test_a_number_written_in_two_ways_is_refused_with_a_hint() -> None:
     train, test = ({**small_table(6), "topic": topics * 3} for topics in (["0.0", "1.0"], ["0", "1"]))
     with pytest.raises(LabelError, match=r"label '0' is not among .*; if it is '0.0', write both alike"):
         read(train, sources={"test": test})
 
 
-def test_classes_that_differ_by_case_alone_are_told() -> None:
+def test_classes_that_differ_only_by_case_give_a_warning() -> None:
     notes = read({**small_table(9), "topic": ["Sport", "sport", "money"] * 3}).notes
     assert "warning: 'Sport' and 'sport' are taken for two classes; write them alike if they are one" in notes
 
 
-def test_weak_labels_teach_and_gold_only_measures() -> None:
+def test_weak_labels_are_trained_on_and_gold_ones_only_measure() -> None:
     table = with_noise(small_table(12))
     data = read(table, weak="crowd", label="topic")
     assert data.weak is not None
@@ -201,8 +202,8 @@ def test_rules_see_the_text_and_any_column_in_the_files_encoding(tmp_path: Path)
     path = write_csv(tmp_path / "t.csv", table, encoding="cp1252")
     data = read(path, rules=str(tmp_path / "rules.yaml"), encoding="cp1252")
     assert data.weak is not None
-    found = [None if code == UNLABELED else data.classes[code] for code in data.weak]
-    assert found == ["sport", "sport", "money", "money", "sport", None, "sport", None]
+    names = [None if code == UNLABELED else data.classes[code] for code in data.weak]
+    assert names == ["sport", "sport", "money", "money", "sport", None, "sport", None]
     assert data.rules is not None
 
 
@@ -225,14 +226,52 @@ def test_rules_that_do_not_fit_are_one_line(tmp_path: Path, rules: str, message:
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_further_columns_stand_beside_the_texts() -> None:
+def test_extra_columns_are_in_the_order_of_the_texts() -> None:
     table, more = (
-        {**each, "said": [f"{text}!" for text in each["body"]]} for each in (small_table(12), small_table(5))
+        {**each, "translated": [f"{text}!" for text in each["body"]]} for each in (small_table(12), small_table(5))
     )
     settings = TextDataSettings(text="body", label="topic", train_rows=8)
     sources = {"train": pandas.DataFrame(table), "unlabeled": pandas.DataFrame(more)}
-    data = read_text_data(settings, sources, seed=3, others=["said"])
-    assert list(data.others["said"]["text"]) == [f"{text}!" for text in data.texts["text"]]
+    data = read_text_data(settings, sources, seed=3, extra_columns=["translated"])
+    assert list(data.extra_columns["translated"]["text"]) == [f"{text}!" for text in data.texts["text"]]
     assert len(data.texts) == 13
-    with pytest.raises(DriftError, match="said"):
-        read_text_data(settings, {**sources, "unlabeled": pandas.DataFrame(small_table(5))}, seed=3, others=["said"])
+    lacking = {**sources, "unlabeled": pandas.DataFrame(small_table(5))}
+    with pytest.raises(DriftError, match="translated"):
+        read_text_data(settings, lacking, seed=3, extra_columns=["translated"])
+
+
+def test_named_classes_need_no_labelled_row() -> None:
+    settings = TextDataSettings(text="body", label="topic")
+    blank = {"train": pandas.DataFrame({**small_table(6), "topic": [None] * 6})}
+    data = read_text_data(settings, blank, seed=0, named_classes=["sport", "money"])
+    assert data.classes == ["money", "sport"]
+    assert data.gold.tolist() == [UNLABELED] * 6
+    assert not len(data.labeled_rows(None, 0))
+    more = read_text_data(settings, {"train": pandas.DataFrame(small_table(6))}, seed=0, named_classes=["art", "sport"])
+    assert more.classes == ["art", "money", "sport"]
+    with pytest.raises(LabelError, match="class 'art' has 0 labelled rows, 2 were asked for"):
+        read_text_data(
+            settings.model_copy(update={"labels_per_class": 2}),
+            {"train": pandas.DataFrame(small_table(6))},
+            seed=0,
+            named_classes=["art", "sport"],
+        )
+
+
+@pytest.mark.parametrize("part", ["unlabeled", "dev", "test"])
+def test_other_tables_are_read_after_the_classes_of_train_are_known(part: str) -> None:
+    with pytest.raises(LabelError, match="every label is 'money'"):
+        read({**small_table(6), "topic": ["money"] * 6}, sources={part: "no such file.csv"}, label="topic")
+    with pytest.raises(FileError, match="no such file"):
+        read(small_table(6), sources={part: "no such file.csv"}, label="topic")
+
+
+def test_rules_may_be_an_object(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    table = pandas.DataFrame(small_table(12))
+    from_file = read(table, rules=str(tmp_path / "rules.yaml"))
+    rules = RuleSet.from_file(tmp_path / "rules.yaml")
+    from_object = read(table, sources={"rules": rules}, rules="a RuleSet")
+    assert from_file.weak is not None
+    assert from_object.weak is not None
+    assert from_object.weak.tolist() == from_file.weak.tolist()

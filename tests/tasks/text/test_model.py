@@ -1,4 +1,4 @@
-"""A trained text classifier: what is saved predicts the same when it is opened, by us or by others."""
+"""A trained text classifier predicts the same after it was saved and loaded, here and in transformers."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
@@ -55,7 +55,7 @@ def test_saved_and_opened_it_predicts_the_same(kind: str, encoder: str, tmp_path
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_prediction_is_of_its_text_alone(kind: str, encoder: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_prediction_depends_only_on_its_text(kind: str, encoder: str, capfd: pytest.CaptureFixture[str]) -> None:
     model = small_model(kind, encoder)
     together = model.predict_proba(TEXTS)
     np.testing.assert_allclose(together, np.concatenate([model.predict_proba([text]) for text in TEXTS]), atol=1e-6)
@@ -67,7 +67,7 @@ def test_a_prediction_is_of_its_text_alone(kind: str, encoder: str, capfd: pytes
     assert capfd.readouterr() == ("", "")
 
 
-def test_dropout_is_off_even_where_training_left_it_on(encoder: str) -> None:
+def test_dropout_is_off_even_if_training_left_it_on(encoder: str) -> None:
     model = small_model("textcnn", encoder)
     model.module.train()
     np.testing.assert_array_equal(model.predict_proba(TEXTS), model.predict_proba(TEXTS))
@@ -87,8 +87,8 @@ def test_transformers_opens_a_fine_tuned_model(encoder: str, tmp_path: Path) -> 
     pipeline = transformers.pipeline("text-classification", model=str(tmp_path), device="cpu")
     texts = TEXTS[1:-1]
     answers = pipeline(texts, top_k=None)
-    found = [[{answer["label"]: answer["score"] for answer in row}[name] for name in CLASSES] for row in answers]
-    np.testing.assert_allclose(found, model.calibrated(1.0).predict_proba(texts), atol=1e-6)
+    scores = [[{answer["label"]: answer["score"] for answer in row}[name] for name in CLASSES] for row in answers]
+    np.testing.assert_allclose(scores, model.calibrated(1.0).predict_proba(texts), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,14 +114,14 @@ def test_a_damaged_folder_is_one_line(kind: str, encoder: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["format", "kind", "classes", "max_length", "temperature", "files"])
 def test_a_description_that_lacks_something_is_refused(name: str, encoder: str, tmp_path: Path) -> None:
     small_model("textcnn", encoder).save(tmp_path)
-    about = json.loads((tmp_path / "drift.json").read_text(encoding="utf-8"))
-    del about[name]
-    (tmp_path / "drift.json").write_text(json.dumps(about))
+    description = json.loads((tmp_path / "drift.json").read_text(encoding="utf-8"))
+    del description[name]
+    (tmp_path / "drift.json").write_text(json.dumps(description))
     with pytest.raises(FileError, match=name):
         TextModel.load(tmp_path)
 
 
-def test_another_version_is_told(encoder: str, tmp_path: Path) -> None:
+def test_another_version_is_refused(encoder: str, tmp_path: Path) -> None:
     small_model("textcnn", encoder).save(tmp_path)
     file = tmp_path / "drift.json"
     file.write_text(file.read_text(encoding="utf-8").replace("drift-text/1", "drift-text/9"), encoding="utf-8")
@@ -130,7 +130,7 @@ def test_another_version_is_told(encoder: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("texts", "message"),
     [
         ("one text", "one string was given, .* give a list of texts"),
         (pyarrow.table({"body": ["a"]}), "a table was given; give a list of texts, or use drift.predict"),
@@ -139,7 +139,29 @@ def test_another_version_is_told(encoder: str, tmp_path: Path) -> None:
         ([b"a"], r"row 0 \(counted from 0\): b'a' is not a text"),
     ],
 )
-def test_what_is_no_list_of_texts_is_one_line(encoder: str, given: object, message: str) -> None:
+def test_anything_but_a_list_of_texts_is_refused_in_one_line(encoder: str, texts: object, message: str) -> None:
     with pytest.raises(DataError, match=message) as error:
-        small_model("finetuned", encoder).predict_proba(given)  # type: ignore[arg-type]
+        small_model("finetuned", encoder).predict_proba(texts)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
+
+
+class Recorder(nn.Module):
+    """A classifier that records the devices of its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(1))
+        self.seen: list[torch.device] = []
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        self.seen += [input_ids.device, attention_mask.device]
+        return torch.zeros(len(input_ids), len(CLASSES))  # on the CPU: tensors on "meta" have no values
+
+
+def test_inputs_are_moved_to_the_device_of_the_parameters() -> None:
+    module = Recorder()
+    model = TextModel(module, WordTokenizer(WORDS["money"]), CLASSES, "textcnn")
+    module.to("meta")
+    np.testing.assert_allclose(model.predict_proba(["bank", "stock market"]), 1 / 3, rtol=1e-6)
+    assert module.seen
+    assert {device.type for device in module.seen} == {"meta"}

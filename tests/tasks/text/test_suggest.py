@@ -1,4 +1,4 @@
-"""Which rows to label next: the least sure of the whole table, no two alike, none that has a label."""
+"""Rows to label next: the least certain of the whole table, without near-copies and labelled rows."""
 
 import json
 from pathlib import Path
@@ -10,26 +10,51 @@ import torch
 import typer
 from typer.testing import CliRunner
 
+from drift import load, suggest
 from drift.cli.suggest import suggest as command
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import ConfigError, FileError, LabelError
 from drift.models.textcnn import TextCNN
-from drift.runs.predict import load
 from drift.runs.result import Run
+from drift.tasks.record import VERSION
 from drift.tasks.text.model import TextModel
-from drift.tasks.text.suggest import POOL, suggest
+from drift.tasks.text.record import TextRecord
+from drift.tasks.text.suggest import POOL
+from drift.tasks.text.task import TextTask
 from drift.training.seeding import seeded
 
 WORDS = [f"{first}{second}zq{second}{first}" for first in "abcdefgh" for second in "abcdefgh"]
 CLASSES = ["one", "two", "three"]
+RECORD = {
+    "version": VERSION,
+    "task": "text",
+    "unit": "texts",
+    "measures": {"accuracy": "accuracy"},
+    "method": "supervised",
+    "model": "textcnn",
+    "kind": "textcnn",
+    "classes": CLASSES,
+    "weak": False,
+    "training_rows": 3,
+    "label_budget": {"train": 3, "dev": 0, "total": 3},
+    "seeds": [0],
+    "kept_seed": 0,
+    "kept_because": "first: there is no dev set to choose by",
+    "steps": 0,
+    "seconds": 0.0,
+    "start_on_dev": None,
+    "best_steps": None,
+    "columns": {"text": "body", "label": "subject"},
+}
 
 
 @pytest.fixture
 def run() -> Run:
-    """A small classifier of made-up words; its weights are random, and its opinions differ."""
+    """A small classifier of made-up words with random weights. Its record names no columns."""
     with seeded(0):
         module = TextCNN(torch.randn(len(WORDS) + 2, 8), len(CLASSES), (1, 2), 8)
-    return Run(TextModel(module.eval(), WordTokenizer(WORDS), CLASSES, "textcnn"), {})
+    model = TextModel(module.eval(), WordTokenizer(WORDS), CLASSES, "textcnn")
+    return Run(model, TextRecord.model_validate({**RECORD, "columns": {}}), TextTask)
 
 
 def texts(rows: int) -> list[str]:
@@ -43,15 +68,16 @@ def margins(run: Run, of: list[str]) -> np.ndarray:
     return np.asarray(ordered[:, -1] - ordered[:, -2])
 
 
-def test_the_least_sure_of_the_whole_table_come_first(run: Run) -> None:
-    given = texts(1500)  # several pieces, and many times the pool
-    found = suggest(run, pd.DataFrame({"text": given}), 3)
-    least = np.argsort(margins(run, given), kind="stable")[: 3 * POOL]
-    assert [each.row - 1 for each in found] == [row for row in least if row + 1 in {each.row for each in found}]
-    assert found[0].row - 1 == least[0]
-    for each in found:
+def test_the_least_certain_of_the_whole_table_come_first(run: Run) -> None:
+    table = texts(1500)  # several chunks, and many times the pool
+    suggestions = suggest(run, pd.DataFrame({"text": table}), 3)
+    least = np.argsort(margins(run, table), kind="stable")[: 3 * POOL]
+    rows = [each.row - 1 for each in suggestions]
+    assert rows == [row for row in least if row in rows]
+    assert rows[0] == least[0]
+    for each in suggestions:
         probabilities = run.predict_proba([each.text])[0]
-        assert each.text == given[each.row - 1]
+        assert each.text == table[each.row - 1]
         assert each.predicted == CLASSES[int(probabilities.argmax())]
         assert each.confidence == pytest.approx(float(probabilities.max()), abs=1e-5)
         assert each.margin == pytest.approx(margins(run, [each.text])[0], abs=1e-5)
@@ -59,40 +85,39 @@ def test_the_least_sure_of_the_whole_table_come_first(run: Run) -> None:
 
 
 def test_rows_with_a_label_or_without_a_text_are_left_out(run: Run) -> None:
-    given = texts(40)
-    table = pd.DataFrame({"text": given, "topic": ["one", None, " ", ""] * 10})
+    table = pd.DataFrame({"text": texts(40), "topic": ["one", None, " ", ""] * 10})
     table.loc[1, "text"] = None
     table.loc[2, "text"] = "  "
-    rows = {each.row - 1 for each in suggest(run, table, 40)}  # the column's name is obvious
+    rows = {each.row - 1 for each in suggest(run, table, 40)}  # the label column is guessed from its name
     assert rows
     assert rows <= set(range(3, 40)) - set(range(0, 40, 4))
     assert {each.row - 1 for each in suggest(run, table, 40, label="")} & set(range(0, 40, 4))
 
 
 def test_copies_do_not_crowd_out_the_rest(run: Run) -> None:
-    given = texts(300)
-    doubtful = given[int(margins(run, given).argmin())]
-    found = suggest(run, pd.DataFrame({"text": [doubtful] * 1000 + given}), 5)
-    assert [each.text for each in found].count(doubtful) == 1
-    assert len(found) == 5
+    table = texts(300)
+    doubtful = table[int(margins(run, table).argmin())]
+    suggestions = suggest(run, pd.DataFrame({"text": [doubtful] * 1000 + table}), 5)
+    assert [each.text for each in suggestions].count(doubtful) == 1
+    assert len(suggestions) == 5
 
 
-def test_near_copies_are_not_asked_for_twice(run: Run) -> None:
+def test_near_copies_are_suggested_once(run: Run) -> None:
     first, second = texts(2)
     table = pd.DataFrame({"text": [first, f"{first}!", f"{first.upper()}", second]})
-    found = suggest(run, table, 4)
-    assert len(found) == 2
-    assert {each.text.lower().rstrip("!") for each in found} == {first, second}
+    suggestions = suggest(run, table, 4)
+    assert len(suggestions) == 2
+    assert {each.text.lower().rstrip("!") for each in suggestions} == {first, second}
 
 
-def test_the_table_keeps_what_was_given_and_takes_no_name(run: Run, tmp_path: Path) -> None:
+def test_the_table_keeps_all_columns_and_overwrites_none(run: Run, tmp_path: Path) -> None:
     table = pd.DataFrame({"row": range(100, 120), "text": texts(20), "label": [None] * 20})
-    found = suggest(run, table, 5, out=tmp_path / "next.csv")
+    suggestions = suggest(run, table, 5, out=tmp_path / "next.csv")
     written = pd.read_csv(tmp_path / "next.csv")
     assert list(written) == ["row", "text", "label", "row_by_drift", "predicted", "confidence", "why"]
-    assert list(written["row_by_drift"]) == [each.row for each in found]
-    assert list(written["row"]) == [99 + each.row for each in found]
-    assert list(written["text"]) == [each.text for each in found]
+    assert list(written["row_by_drift"]) == [each.row for each in suggestions]
+    assert list(written["row"]) == [99 + each.row for each in suggestions]
+    assert list(written["text"]) == [each.text for each in suggestions]
     assert written["label"].isna().all()
 
 
@@ -106,7 +131,7 @@ def test_the_table_keeps_what_was_given_and_takes_no_name(run: Run, tmp_path: Pa
         ({}, LabelError, "the DataFrame: every row has a label in column 'label' or no text"),
     ],
 )
-def test_bad_input_is_told(run: Run, options: dict, error: type[Exception], message: str) -> None:
+def test_bad_input_is_refused(run: Run, options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         suggest(run, pd.DataFrame({"text": texts(3), "label": ["one"] * 3}), **options)
 
@@ -114,15 +139,21 @@ def test_bad_input_is_told(run: Run, options: dict, error: type[Exception], mess
 @pytest.fixture
 def folder(run: Run, tmp_path: Path) -> Path:
     run.model.save(tmp_path / "run" / "model")
-    (tmp_path / "run" / "metrics.json").write_text('{"columns": {"text": "body", "label": "subject"}}')
+    (tmp_path / "run" / "metrics.json").write_text(json.dumps(RECORD))
+    (tmp_path / "run" / "config.yaml").write_text("task: text\n")
     return tmp_path / "run"
 
 
-def test_the_columns_trained_on_are_found_in_the_run(folder: Path) -> None:
+def test_a_model_with_its_record_is_enough(folder: Path) -> None:
+    (folder / "config.yaml").unlink()
+    assert len(suggest(folder, pd.DataFrame({"body": texts(5)}), 5)) == 5
+
+
+def test_the_columns_of_training_are_read_from_the_run(folder: Path) -> None:
     table = pd.DataFrame({"text": ["a decoy"] * 10, "body": texts(10), "subject": ["one"] * 5 + [None] * 5})
-    found = suggest(folder, table, 10)
-    assert {each.row for each in found} <= set(range(6, 11))
-    assert all(each.text == table["body"][each.row - 1] for each in found)
+    suggestions = suggest(folder, table, 10)
+    assert {each.row for each in suggestions} <= set(range(6, 11))
+    assert all(each.text == table["body"][each.row - 1] for each in suggestions)
 
 
 def test_the_command_shows_rows_or_writes_them(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +163,10 @@ def test_the_command_shows_rows_or_writes_them(folder: Path, tmp_path: Path, mon
     app = typer.Typer()
     app.command()(command)
     expected = suggest(load(folder), table, 10)
-    shown = CliRunner().invoke(app, [str(folder), str(table), "-n", "10"])
-    assert shown.exit_code == 0
-    assert [line.split()[0] for line in shown.output.splitlines()[1:11]] == [str(each.row) for each in expected]
-    assert "[bold]ab" in shown.output
+    listed = CliRunner().invoke(app, [str(folder), str(table), "-n", "10"])
+    assert listed.exit_code == 0
+    assert [line.split()[0] for line in listed.output.splitlines()[1:11]] == [str(each.row) for each in expected]
+    assert "[bold]ab" in listed.output
     written = CliRunner().invoke(app, [str(folder), str(table), "-n", "20", "-o", str(out)])
     assert written.output.startswith(f"Written: {out} (10 rows)\n10 rows, not 20:")
     assert [json.loads(line)["row"] for line in out.read_text().splitlines()] == [each.row for each in expected]

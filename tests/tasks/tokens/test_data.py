@@ -1,4 +1,4 @@
-"""From sentences to what a run learns from: tags, what has none, and what is held out."""
+"""Tables of sentences to training data: tags, words without one, and held-out sentences."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from drift.data.labels import UNLABELED
 from drift.errors import DriftError, LabelError
-from drift.runs.config import TokenDataSettings
 from drift.tasks.tokens.data import TokenData, read_token_data, tagged_sentences
+from drift.tasks.tokens.settings import TokenDataSettings
 from tests.runs.small_tokens import CLASSES, Table, small_sentences
 
 pandas = pytest.importorskip("pandas")
@@ -30,11 +30,11 @@ def read(train: Table, *, seed: int = 0, settings: dict[str, Any] | None = None,
 
 def flat(tags: list[list[str] | None], sentences: list[list[str]]) -> list[int]:
     """The codes of all words."""
-    told = (own or [None] * len(words) for own, words in zip(tags, sentences, strict=True))
-    return [UNLABELED if tag is None else CLASSES.index(tag) for own in told for tag in own]
+    complete = (row or [None] * len(words) for row, words in zip(tags, sentences, strict=True))
+    return [UNLABELED if tag is None else CLASSES.index(tag) for row in complete for tag in row]
 
 
-def test_codes_are_those_of_the_words_in_order() -> None:
+def test_codes_are_in_the_order_of_the_words() -> None:
     train, more, dev = small_sentences(8, labeled=5), small_sentences(3, seed=1), small_sentences(4, seed=2)
     data = read(train, unlabeled=more, dev=dev)
     assert (data.classes, data.entities, data.scheme, data.outside) == (CLASSES, True, "IOB2", 0)
@@ -52,22 +52,22 @@ def test_a_missing_tag_is_not_outside() -> None:
     assert read(table).gold.tolist() == [1, UNLABELED, 0]
 
 
-def test_tags_of_the_unlabelled_table_are_not_looked_at() -> None:
+def test_tags_of_the_unlabelled_table_are_not_read() -> None:
     more = {"words": [["john"]], "tags": [["Q-WRONG"]]}
     train = {"words": [["john", "lives"]], "tags": [["B-PER", "O"]]}
     assert read(train, unlabeled=more).gold.tolist() == [1, 0, UNLABELED]
-    named = read(train, settings={"label": "tags"}, unlabeled={"words": [["john"]]})  # nor need they be there
+    named = read(train, settings={"label": "tags"}, unlabeled={"words": [["john"]]})  # the column may be missing
     assert named.gold.tolist() == [1, 0, UNLABELED]
 
 
-def test_a_weak_column_that_nobody_asked_for_is_not_looked_at() -> None:
+def test_a_weak_column_that_was_not_named_is_not_read() -> None:
     train = {"tokens": [["john", "lives"]], "tags": [["B-PER", "O"]], "weak": [["Q-WRONG", 7]]}
     data = read(train, dev=train)
     assert data.weak is None
 
 
 def test_weak_tags_beside_gold_ones() -> None:
-    """Gold ones are measured with; a type that no weak tag names is unknown in them."""
+    """Gold tags only measure; those of a type without weak tags are unknown."""
     train = {"tokens": [["john", "lives", "."]], "tags": [["B-PER", "B-LOC", "O"]], "noisy": [["B-PER", None, "O"]]}
     data = read(train, settings={"weak": "noisy"})
     assert data.classes == ["O", "B-PER", "I-PER"]
@@ -76,7 +76,7 @@ def test_weak_tags_beside_gold_ones() -> None:
     assert data.weak.tolist() == [1, UNLABELED, 0]
 
 
-def test_rules_say_nothing_where_none_votes(tmp_path: Path) -> None:
+def test_words_without_a_vote_have_no_weak_tag(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES)
     train = {"tokens": [["mary", "smith", "lives", "in", "london", "."], ["ann"]]}
     data = read(train, settings={"rules": str(tmp_path / "rules.yaml")}, unlabeled={"tokens": [["london"]]})
@@ -95,7 +95,7 @@ def test_rules_for_plain_slots(tmp_path: Path) -> None:
     assert data.weak.tolist() == [2, 2, UNLABELED, 1, 1]
 
 
-def test_labels_of_some_sentences_are_kept_by_seed() -> None:
+def test_the_tags_of_some_sentences_are_kept_by_seed() -> None:
     train = small_sentences(20, labeled=15)
     kept, again, other = (read(train, seed=seed, settings={"labeled_rows": 4}) for seed in (0, 0, 1))
     assert (kept.gold == again.gold).all()
@@ -124,7 +124,7 @@ def test_rows_of_each_table_are_kept_with_their_tags() -> None:
         assert codes.tolist() == flat([by_words[tuple(words)] for words in sentences.tokens], sentences.tokens)
 
 
-def test_sentences_in_two_tables_are_told() -> None:
+def test_sentences_in_two_tables_give_a_warning() -> None:
     train, dev = small_sentences(8), small_sentences(4, seed=1)
     notes = read(train, dev=dev, test=train).notes
     assert notes == ["warning: 8 test sentences are in train too, word for word; scores are too good"]
@@ -140,7 +140,7 @@ def test_sentences_in_two_tables_are_told() -> None:
         ),
         (
             {"dev": {"tokens": [["x"]] * 30 + [["john"]], "tags": [["O"]] * 30 + [["B-ORG"]]}},
-            {"dev_rows": 2},  # whichever are drawn
+            {"dev_rows": 2},  # checked before rows are drawn
             "sentence 31: tag 'B-ORG'",
         ),
         (
@@ -152,7 +152,7 @@ def test_sentences_in_two_tables_are_told() -> None:
         ({}, {"labeled_rows": 3}, "data.labeled_rows=3, but 2 sentences have tags"),
     ],
 )
-def test_what_cannot_be_learned_or_scored_is_one_line(
+def test_tables_that_cannot_be_used_are_refused_in_one_line(
     others: dict[str, Table], settings: dict[str, Any], message: str
 ) -> None:
     train = {"tokens": [["john", "left"], ["ann"]], "tags": [["B-PER", "O"], ["B-PER"]]}
@@ -163,7 +163,7 @@ def test_what_cannot_be_learned_or_scored_is_one_line(
 
 
 @pytest.mark.parametrize("tags", [[None], [["O", "O"]], [["O", None]]])
-def test_nothing_to_find(tags: list[Any]) -> None:
+def test_tables_without_entities_are_refused(tags: list[Any]) -> None:
     with pytest.raises(LabelError, match="no word has a tag other than O"):
         read({"tokens": [["john", "left"]], "tags": tags})
 

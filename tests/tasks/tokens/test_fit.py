@@ -1,4 +1,4 @@
-"""`drift.fit` on words: the same sentences make the same tagger, what it must not see changes none of its bits."""
+"""`drift.fit` on words: the same sentences give the same tagger, and hidden tags change no bit of it."""
 
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -11,12 +11,13 @@ import torch
 
 import drift
 from drift.errors import DriftError, Interrupted, StateError
-from drift.runs import fit as fitting
-from drift.runs.config import TokenDataSettings, TokenModelSettings
+from drift.runs import run as execution
 from drift.runs.result import Run
 from drift.tasks.tokens.data import read_token_data
 from drift.tasks.tokens.model import TokenModel
-from drift.tasks.tokens.students import token_student
+from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
+from drift.tasks.tokens.students import FROZEN, Parts
+from drift.weak import TokenRuleSet
 from tests.runs.small import metrics_of, same_weights, small_fit
 from tests.runs.small_tokens import CLASSES, read_jsonl, small_sentences, small_word_encoder, write_conll, write_jsonl
 from tests.training.runs import stopped_after
@@ -50,14 +51,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 def fit(encoder: str) -> Fit:
     def small(train: Any, **options: Any) -> Run:
         tables = ("unlabeled", "dev", "test")
-        given = {name: pandas.DataFrame(options.pop(name)) for name in tables if isinstance(options.get(name), dict)}
+        frames = {name: pandas.DataFrame(options.pop(name)) for name in tables if isinstance(options.get(name), dict)}
         train = pandas.DataFrame(train) if isinstance(train, dict) else train
-        return small_fit(train, encoder, **{"task": "tokens", **options, **given})
+        return small_fit(train, encoder, **{"task": "tokens", **options, **frames})
 
     return small
 
 
-def test_the_same_sentences_make_the_same_tagger_whatever_they_come_in(fit: Fit, tmp_path: Path) -> None:
+def test_the_same_sentences_give_the_same_tagger_in_every_format(fit: Fit, tmp_path: Path) -> None:
     table = small_sentences(12)
     frame = pandas.DataFrame(table)
     frame.to_parquet(tmp_path / "t.parquet")
@@ -73,34 +74,36 @@ def test_the_same_sentences_make_the_same_tagger_whatever_they_come_in(fit: Fit,
 
 
 @KINDS
-def test_a_run_is_opened_as_it_was_left(fit: Fit, tmp_path: Path, finetune: bool) -> None:
+def test_a_loaded_run_equals_the_saved_one(fit: Fit, tmp_path: Path, finetune: bool) -> None:
     out = tmp_path / "run"
     run = fit(small_sentences(20, labeled=8), dev=small_sentences(6, seed=1), out=out, finetune=finetune)
     opened = drift.load(out)
     assert isinstance(opened.model, TokenModel)
     assert (opened.model.kind, opened.classes) == ("finetuned" if finetune else "frozen", CLASSES)
-    for found, expected in zip(opened.predict_proba(SENTENCES), run.predict_proba(SENTENCES), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for loaded, expected in zip(opened.predict_proba(SENTENCES), run.predict_proba(SENTENCES), strict=True):
+        np.testing.assert_array_equal(loaded, expected)
     assert opened.predict([["john", "lives"]]) == run.predict([["john", "lives"]])
     assert opened.metrics["calibration"]["temperature"] == opened.model.temperature != 1
     find = transformers.pipeline("token-classification", model=str(out / "model"), aggregation_strategy="simple")
     assert {each["entity_group"] for words in SENTENCES for each in find(" ".join(words))} <= {"LOC", "PER"}
 
 
-def test_a_frozen_tagger_says_what_its_trained_head_said(encoder: str) -> None:
-    """The head is folded into the encoder's own; before, it saw standardised vectors."""
+def test_a_frozen_tagger_predicts_as_its_trained_head_did(encoder: str) -> None:
+    """The trained head reads standardised vectors; it is then folded into the head of the encoder."""
     sources = {"train": pandas.DataFrame(small_sentences(12))}
     config = TokenModelSettings(name=encoder, max_length=32)
     data = read_token_data(TokenDataSettings(), sources, seed=0)
-    student = token_student("frozen", config, data.sentences, data.classes, entities=True, seeds=(0, 1, 2))
+    parts = Parts(config, data.classes, entities=True, seeds=(0, 1, 2), progress=None)
+    student = FROZEN.build(parts, data.sentences)
     x = student.examples(data.sentences).x
     with torch.no_grad():
         for parameter in student.module.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(parameter.numel()))
         expected = student.module(x.expand(3, *x.shape)).softmax(-1)
-    for place in (2, 0):
-        found = np.concatenate(student.finished(student.module, place).predict_proba(data.sentences.tokens))
-        np.testing.assert_allclose(found, expected[place], atol=1e-5)
+    for trial in (2, 0):
+        model = student.finish(student.module, trial)
+        probabilities = np.concatenate(model.predict_proba(data.sentences.tokens))
+        np.testing.assert_allclose(probabilities, expected[trial], atol=1e-5)
 
 
 @KINDS
@@ -139,13 +142,13 @@ def test_every_word_of_a_long_sentence_is_scored(fit: Fit, finetune: bool) -> No
     truth = [tag for tags in test["ner_tags"] for tag in tags]
     assert run.metrics["test"]["rows"] == len(truth) > 600
     assert run.metrics["by_type"]["PER"]["true"] == sum(tag == "B-PER" for tag in truth)
-    found = np.concatenate(run.predict_proba(test["tokens"])).argmax(-1)
-    right = np.mean([CLASSES[code] == tag for code, tag in zip(found, truth, strict=True)])
+    codes = np.concatenate(run.predict_proba(test["tokens"])).argmax(-1)
+    right = np.mean([CLASSES[code] == tag for code, tag in zip(codes, truth, strict=True)])
     assert run.metrics["test"]["scores"][0]["accuracy"] == pytest.approx(right)
 
 
 def test_slots_are_plain_names_and_words_without_a_vote_are_outside(fit: Fit, tmp_path: Path) -> None:
-    """As in MIT-R: no B- and I-, and weak tags that never say O."""
+    """As in MIT-R: no B- and I-, and weak tags that are never O."""
     tables = []
     for seed in range(3):
         table = small_sentences(16, seed=seed)
@@ -157,9 +160,9 @@ def test_slots_are_plain_names_and_words_without_a_vote_are_outside(fit: Fit, tm
     assert run.classes == ["O", "LOC", "PER"]
     assert run.metrics["measures"]["f1"] == "slot token F1"
     assert run.metrics["uncovered"]["chosen"] == "O"
-    found = drift.evaluate(run, pandas.DataFrame(test))
+    scores = drift.evaluate(run, pandas.DataFrame(test))
     kept = run.metrics["test"]["scores"][run.metrics["seeds"].index(run.metrics["kept_seed"])]
-    assert {name: found[name] for name in kept} == pytest.approx(kept)
+    assert {name: scores[name] for name in kept} == pytest.approx(kept)
     drift.predict(run, pandas.DataFrame(test), tmp_path / "out.jsonl")
     entities = [each for row in read_jsonl(tmp_path / "out.jsonl") for each in row["entities"]]
     assert {each["label"] for each in entities} == {"LOC", "PER"}
@@ -167,7 +170,7 @@ def test_slots_are_plain_names_and_words_without_a_vote_are_outside(fit: Fit, tm
 
 @pytest.fixture
 def by_rules(fit: Fit, tmp_path: Path) -> Fit:
-    """A run from rules that vote on names and never on O; uncovered: what a word without a vote is."""
+    """A run with rules that never vote for O. uncovered: how words without a vote are treated."""
     (tmp_path / "rules.yaml").write_text(RULES)
 
     def run(uncovered: str = "dev", **options: Any) -> Run:
@@ -178,31 +181,31 @@ def by_rules(fit: Fit, tmp_path: Path) -> Fit:
     return run
 
 
-def test_a_word_without_a_weak_tag_is_what_was_said_of_it(by_rules: Fit) -> None:
+def test_words_without_a_weak_tag_are_treated_as_the_setting_says(by_rules: Fit) -> None:
     start = {"initial_steps": 60, "steps": 0, "batch_size": 64, "initial_learning_rate": 0.05}
     ignored, outside = (by_rules(way, training=start) for way in ("ignore", "O"))
     plain = [["lives", "in", "the"]]
-    assert not any(tag == "O" for tags in ignored.predict(plain) for tag in tags)  # nobody ever said it
+    assert not any(tag == "O" for tags in ignored.predict(plain) for tag in tags)  # no training tag is O
     assert outside.predict(plain) == [["O", "O", "O"]]
     assert (ignored.metrics["uncovered"], outside.metrics["uncovered"]) == ({"chosen": "ignore"}, {"chosen": "O"})
     assert ignored.metrics["weak_labels"]["labeled"] == outside.metrics["weak_labels"]["labeled"]
 
 
 @KINDS
-def test_dev_chooses_what_it_is_and_both_scores_are_kept(by_rules: Fit, finetune: bool) -> None:
+def test_dev_chooses_how_they_are_treated_and_both_scores_are_recorded(by_rules: Fit, finetune: bool) -> None:
     options = {"dev": small_sentences(8, seed=1), "finetune": finetune, "training": {"initial_steps": 20}}
     run = by_rules("dev", **options)
     scores, chosen = run.metrics["uncovered"]["dev"], run.metrics["uncovered"]["chosen"]
     assert set(scores) == {"ignore", "O"}
     assert scores[chosen] == max(scores.values())
     assert any(note.startswith(f"words without a weak tag: {chosen}, chosen by the start's F1") for note in run.notes)
-    said = by_rules(chosen, **options)
-    assert same_weights(run, said)  # to have tried both leaves no trace
-    starts = said.metrics["start_on_dev"]
+    named = by_rules(chosen, **options)
+    assert same_weights(run, named)  # that both were tried changes nothing
+    starts = named.metrics["start_on_dev"]
     assert scores[chosen] == pytest.approx(np.mean([each["f1"] for each in starts]))
 
 
-def test_without_dev_a_word_is_outside_unless_some_weak_tag_says_so(by_rules: Fit, fit: Fit) -> None:
+def test_without_dev_words_without_a_weak_tag_are_outside_unless_some_weak_tag_is_o(by_rules: Fit, fit: Fit) -> None:
     assert by_rules("dev").metrics["uncovered"] == {"chosen": "O"}
     table = {"tokens": [["john", "lives", "here"]] * 6, "noisy": [["B-PER", None, "O"]] * 6}
     run = fit(table, weak="noisy")
@@ -212,14 +215,25 @@ def test_without_dev_a_word_is_outside_unless_some_weak_tag_says_so(by_rules: Fi
     assert whole.metrics["uncovered"] == {}
 
 
-def test_words_that_no_rule_has_seen_are_not_taken_for_outside(by_rules: Fit) -> None:
+def test_words_of_the_unlabelled_table_are_not_taken_for_outside(by_rules: Fit) -> None:
     more = {"tokens": [["john", "and", "london"]] * 20}
     options = {"method": "supervised", "finetune": True}
     assert same_weights(by_rules("O", **options), by_rules("O", unlabeled=more, **options))
 
 
+@KINDS
+def test_rules_may_be_an_object(by_rules: Fit, tmp_path: Path, finetune: bool) -> None:
+    """It gives the same tagger as the file, and the same example sentences."""
+    options = {"test": small_sentences(8, seed=1), "finetune": finetune}
+    one = by_rules("O", **options)
+    other = by_rules("O", rules=TokenRuleSet.from_file(tmp_path / "rules.yaml"), **options)
+    assert same_weights(one, other)
+    assert one.metrics["weak_wrong_model_right"] == other.metrics["weak_wrong_model_right"]
+    assert one.metrics["rules"] == other.metrics["rules"]
+
+
 @pytest.mark.parametrize("after", [3, 6])
-def test_half_a_run_resumed_is_the_whole_run_to_the_bit(
+def test_an_interrupted_and_resumed_run_equals_the_whole_run_to_the_bit(
     fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     table = write_jsonl(tmp_path / "train.jsonl", small_sentences(20, labeled=8))
@@ -227,8 +241,8 @@ def test_half_a_run_resumed_is_the_whole_run_to_the_bit(
     options = {"dev": dev, "finetune": True, "training": {"evaluate_every": 2}}
     whole = fit(table, out=tmp_path / "whole", **options)
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "Trainer", stopped_after(after))
-        with pytest.raises(Interrupted, match="go on with drift fit --resume"):
+        patch.setattr(execution, "Trainer", stopped_after(after))
+        with pytest.raises(Interrupted, match="continue with drift fit --resume"):
             fit(table, out=tmp_path / "run", **options)
     assert not (tmp_path / "run/model").exists()
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
@@ -249,7 +263,7 @@ def test_a_run_is_not_resumed_with_other_tags(fit: Fit, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """What a browser would see: tags, and the text of marks."""
+    """The tags of an HTML page, and the text of its marks."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -273,13 +287,13 @@ class Page(HTMLParser):
 
 
 def test_words_and_types_stay_text_on_the_page(fit: Fit, tmp_path: Path) -> None:
-    evil, kind = '"><script>alert(1)</script>', "<img src=x onerror='alert(2)'>"
-    table = {"tokens": [[evil, "in", "london"]] * 8, "ner_tags": [[f"B-{kind}", "O", "B-LOC"]] * 8}
+    word, name = '"><script>alert(1)</script>', "<img src=x onerror='alert(2)'>"
+    table = {"tokens": [[word, "in", "london"]] * 8, "ner_tags": [[f"B-{name}", "O", "B-LOC"]] * 8}
     fit(table, test=table, out=tmp_path / "run")
     page = Page((tmp_path / "run/report.html").read_text(encoding="utf-8"))
     assert "script" not in page.tags
-    assert page.tags.count("img") == page.tags.count("figure")  # pictures of ours alone
-    assert page.marks[:2] == [f"{evil}\N{NO-BREAK SPACE}{kind}", "london\N{NO-BREAK SPACE}LOC"]
+    assert page.tags.count("img") == page.tags.count("figure")  # only those of our figures
+    assert page.marks[:2] == [f"{word}\N{NO-BREAK SPACE}{name}", "london\N{NO-BREAK SPACE}LOC"]
 
 
 @pytest.mark.parametrize(
@@ -287,11 +301,16 @@ def test_words_and_types_stay_text_on_the_page(fit: Fit, tmp_path: Path) -> None
     [
         ({"model": "./none"}, "./none is not a model folder"),
         ({"model": "textcnn"}, "'textcnn' is not a kind of model for tokens"),
+        ({"model": "vampire"}, "'vampire' is not a kind of model for tokens"),
         ({"settings": {"model": {"max_length": 65}}}, "max_length is 65"),
         ({"settings": {"model": {"layers": 3}}}, "model.layers is 3"),
         ({"settings": {"data": {"scheme": "BIO"}}}, "scheme 'BIO' is not one of IOB2"),
         ({"settings": {"data": {"labeled_rows": 13}}}, "12 sentences have tags"),
         ({"labels_per_class": 2}, "labeled_rows"),
+        (
+            {"settings": {"method": {"prior": {"O": 1.0}}}},
+            "method.prior has shares of O; give one for each class: O, B-LOC, I-LOC, B-PER, I-PER",
+        ),
     ],
 )
 def test_a_run_that_cannot_begin_leaves_nothing_behind(
@@ -304,15 +323,26 @@ def test_a_run_that_cannot_begin_leaves_nothing_behind(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_prior_by_tag_equals_the_list_in_class_order(fit: Fit) -> None:
+    shares = dict(zip(CLASSES, (0.6, 0.15, 0.05, 0.15, 0.05), strict=True))
+
+    def small(prior: Any) -> Run:
+        return fit(small_sentences(12, labeled=4), settings={"method": {"prior": prior, "unbalanced_class": None}})
+
+    listed = small(list(shares.values()))
+    assert same_weights(listed, small(dict(reversed(shares.items()))))
+    assert not same_weights(listed, small({**shares, "O": 0.1}))
+
+
 @KINDS
-def test_words_that_changed_their_tag_are_shown_in_their_sentences(fit: Fit, finetune: bool) -> None:
+def test_words_that_changed_their_tag_are_listed_with_their_sentences(fit: Fit, finetune: bool) -> None:
     train = small_sentences(12, labeled=4)
     run = fit(train, finetune=finetune, training={"steps": 6})
-    found = run.metrics["changes"]
+    changes = run.metrics["changes"]
     words = [word for sentence in train["tokens"][4:] for word in sentence]
-    assert found["watched"] == len(words)
+    assert changes["watched"] == len(words)
     sentences = {" ".join(sentence) for sentence in train["tokens"][4:]}
-    for each in found["examples"]:
+    for each in changes["examples"]:
         word, _, sentence = each["text"].partition(": ")
         assert sentence in sentences
         assert word in sentence.split()

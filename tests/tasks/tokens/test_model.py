@@ -1,12 +1,13 @@
-"""A trained tagger: words are answered for by their first sub-words, alone as in company, by us and by others."""
+"""A trained tagger: the first sub-word of a word gives its tag, in any batch, here and in transformers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from drift.data.windows import make_windows
 from drift.errors import DataError, FileError
@@ -27,11 +28,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> TokenModel:
 
 
 @pytest.mark.parametrize("words", WHOLE, ids=str)
-def test_words_are_answered_for_by_their_first_sub_words(model: TokenModel, words: list[str]) -> None:
+def test_the_first_sub_word_gives_the_tag(model: TokenModel, words: list[str]) -> None:
     encoded = model.tokenizer(words, is_split_into_words=True, return_tensors="pt")
-    of = encoded.word_ids()
+    word_ids = encoded.word_ids()
     with torch.no_grad():
-        logits = model.module(input_ids=encoded["input_ids"]).logits[0, [of.index(word) for word in range(len(words))]]
+        firsts = [word_ids.index(word) for word in range(len(words))]
+        logits = model.module(input_ids=encoded["input_ids"]).logits[0, firsts]
         windows = make_windows([words], model.tokenizer, max_length=64)
         torch.testing.assert_close(Tagger(model.module)(**windows.inputs(torch.tensor([0]))), logits)
     np.testing.assert_allclose(model.predict_proba([words])[0], torch.softmax(logits / 1.7, -1), atol=1e-6)
@@ -39,14 +41,14 @@ def test_words_are_answered_for_by_their_first_sub_words(model: TokenModel, word
 
 def test_other_sentences_of_the_batch_change_nothing(model: TokenModel) -> None:
     together = model.predict_proba(SENTENCES)
-    assert [len(found) for found in together] == [len(words) for words in SENTENCES]
-    for words, found in zip(SENTENCES, together, strict=True):
-        np.testing.assert_allclose(found, model.predict_proba([words])[0], atol=1e-5)
-        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+    assert [len(probabilities) for probabilities in together] == [len(words) for words in SENTENCES]
+    for words, probabilities in zip(SENTENCES, together, strict=True):
+        np.testing.assert_allclose(probabilities, model.predict_proba([words])[0], atol=1e-5)
+        np.testing.assert_allclose(probabilities.sum(-1), 1, atol=1e-5)
     assert model.predict_proba([]) == []
 
 
-def test_a_folded_head_is_the_same_on_vectors_that_were_not_standardised() -> None:
+def test_a_folded_head_gives_the_same_logits_on_raw_vectors() -> None:
     generator = torch.Generator().manual_seed(0)
     x = 3 + 5 * torch.randn(50, 8, generator=generator)
     mean, scale = x.mean(0), x.std(0)
@@ -55,15 +57,15 @@ def test_a_folded_head_is_the_same_on_vectors_that_were_not_standardised() -> No
     torch.testing.assert_close(x @ weight.T + bias, head((x - mean) / scale), atol=1e-5, rtol=1e-5)
 
 
-def test_what_is_saved_is_opened_the_same(model: TokenModel, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_predicts_the_same(model: TokenModel, tmp_path: Path) -> None:
     model.save(tmp_path)
     opened = TokenModel.load(tmp_path)
     assert (opened.classes, opened.entities, opened.max_length, opened.temperature) == (CLASSES, True, 64, 1.7)
-    for found, expected in zip(opened.predict_proba(SENTENCES), model.predict_proba(SENTENCES), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for loaded, expected in zip(opened.predict_proba(SENTENCES), model.predict_proba(SENTENCES), strict=True):
+        np.testing.assert_array_equal(loaded, expected)
 
 
-def test_transformers_opens_it_and_names_tags_by_their_names(model: TokenModel, tmp_path: Path) -> None:
+def test_transformers_opens_it_with_the_names_of_the_tags(model: TokenModel, tmp_path: Path) -> None:
     model.save(tmp_path)
     words = ["mary", "smith", "lives", "in", "london"]
     raw = transformers.pipeline("token-classification", model=str(tmp_path))
@@ -75,7 +77,7 @@ def test_transformers_opens_it_and_names_tags_by_their_names(model: TokenModel, 
     assert {each["entity_group"] for each in simple(" ".join(words))} <= {"LOC", "PER"}
 
 
-def test_an_inside_that_continues_nothing_begins(model: TokenModel) -> None:
+def test_an_inside_tag_without_a_begin_starts_an_entity(model: TokenModel) -> None:
     codes = [2, 2, 4, 0, 4]
     assert model.tags(np.eye(5)[codes]) == ["B-LOC", "I-LOC", "B-PER", "O", "B-PER"]
     slots = TokenModel(model.module, model.tokenizer, ["O", "Dish"], "finetuned", entities=False)
@@ -87,16 +89,32 @@ def test_a_sentence_is_a_list_of_words(model: TokenModel) -> None:
         model.predict_proba([["john"], "john lives"])
 
 
-def test_a_folder_that_lost_something_is_told_so(model: TokenModel, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_refused(model: TokenModel, tmp_path: Path) -> None:
     model.save(tmp_path)
-    about = json.loads((tmp_path / "drift.json").read_text())
-    (tmp_path / "drift.json").write_text(json.dumps({**about, "format": "drift-tokens/9"}))
+    description = json.loads((tmp_path / "drift.json").read_text())
+    (tmp_path / "drift.json").write_text(json.dumps({**description, "format": "drift-tokens/9"}))
     with pytest.raises(FileError, match="'drift-tokens/9', not drift-tokens/1"):
         TokenModel.load(tmp_path)
-    (tmp_path / "drift.json").write_text(json.dumps(about))
+    (tmp_path / "drift.json").write_text(json.dumps(description))
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(FileError, match=r"lacks tokenizer\.json; copy it again"):
         TokenModel.load(tmp_path)
     (tmp_path / "drift.json").write_text("{")
     with pytest.raises(FileError, match="cannot be opened as a trained model"):
         TokenModel.load(tmp_path)
+
+
+def test_inputs_are_moved_to_the_device_of_the_parameters(model: TokenModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.device] = []
+
+    def forward(tagger: Tagger, input_ids: Tensor, attention_mask: Tensor, words: Tensor) -> Tensor:
+        seen.extend([input_ids.device, attention_mask.device, words.device])
+        return torch.zeros(len(words), len(CLASSES))  # on the CPU: tensors on "meta" have no values
+
+    monkeypatch.setattr(Tagger, "forward", forward)
+    moved = replace(model, module=nn.Linear(1, 1))
+    moved.module.to("meta")
+    for probabilities in moved.predict_proba([["john", "lives"], ["in"]]):
+        np.testing.assert_allclose(probabilities, 1 / len(CLASSES), rtol=1e-6)
+    assert seen
+    assert {device.type for device in seen} == {"meta"}

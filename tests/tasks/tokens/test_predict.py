@@ -1,4 +1,4 @@
-"""Tagging files of sentences: every row and column is kept, entities stand where they are in the text."""
+"""Tagging files of sentences: every row and column is kept, and entities have their positions in the text."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ TEST = small_sentences(30, seed=2)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a run that learned a little, so that it is right here and wrong there."""
+    """Folder of a run that was trained a little, so that some of its predictions are wrong."""
     base = tmp_path_factory.mktemp("predict")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRIFT_CACHE", str(base / "cache"))
@@ -52,16 +52,16 @@ def test_every_row_and_column_is_kept_in_order(run: Run, folder: Path, tmp_path:
     table = small_sentences(ROWS, seed=3)
     table["tokens"][ROWS_PER_CHUNK] = []
     table["ner_tags"][ROWS_PER_CHUNK] = []
-    pieces: list[None] = []
+    ticks: list[None] = []
     source = write_jsonl(tmp_path / "new.jsonl", table)
-    assert drift.predict(folder, source, tmp_path / "out.jsonl", tick=lambda: pieces.append(None)) is None
-    found = read_jsonl(tmp_path / "out.jsonl")
-    assert len(pieces) == 3
-    assert list(found[0]) == ["id", "tokens", "ner_tags", "predicted", "entities"]
+    tags = drift.predict(folder, source, tmp_path / "out.jsonl", tick=lambda: ticks.append(None))
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert len(ticks) == 3
+    assert list(rows[0]) == ["id", "tokens", "ner_tags", "predicted", "entities"]
     for name in table:
-        assert [row[name] for row in found] == table[name]
-    assert [row["predicted"] for row in found] == run.predict(table["tokens"]) == drift.predict(run, source)
-    assert (found[ROWS_PER_CHUNK]["predicted"], found[ROWS_PER_CHUNK]["entities"]) == ([], [])
+        assert [row[name] for row in rows] == table[name]
+    assert [row["predicted"] for row in rows] == run.predict(table["tokens"]) == drift.predict(run, source) == tags
+    assert (rows[ROWS_PER_CHUNK]["predicted"], rows[ROWS_PER_CHUNK]["entities"]) == ([], [])
 
 
 def test_entities_are_the_spans_of_the_tags(run: Run, tmp_path: Path) -> None:
@@ -81,14 +81,14 @@ def test_entities_are_the_spans_of_the_tags(run: Run, tmp_path: Path) -> None:
     assert seen > 10
 
 
-def test_places_are_characters_of_the_raw_text(run: Run, tmp_path: Path) -> None:
+def test_positions_are_characters_of_the_raw_text(run: Run, tmp_path: Path) -> None:
     texts = ["  john  lives in new york.\nmary smith(london)", "", "😀 ann, berlin"]
     drift.predict(run, pandas.DataFrame({"text": texts}), tmp_path / "out.jsonl")
     rows = read_jsonl(tmp_path / "out.jsonl")
     assert [row["text"] for row in rows] == texts
     assert [bool(row["entities"]) for row in rows] == [True, False, True]
     for row in rows:
-        words = [match.span() for match in re.finditer(r"\w+|[^\w\s]", row["text"])]  # each mark is a word
+        words = [match.span() for match in re.finditer(r"\w+|[^\w\s]", row["text"])]  # every punctuation mark is a word
         assert len(row["predicted"]) == len(words)
         expected = [(words[span.start][0], words[span.end - 1][1]) for span in spans_of(row["predicted"])]
         assert [(each["start"], each["end"]) for each in row["entities"]] == expected
@@ -96,7 +96,7 @@ def test_places_are_characters_of_the_raw_text(run: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_tags_are_json_text_where_a_format_has_no_lists_for_them(run: Run, tmp_path: Path, form: str) -> None:
+def test_tags_are_json_text_in_formats_without_lists(run: Run, tmp_path: Path, form: str) -> None:
     drift.predict(run, pandas.DataFrame(TEST), tmp_path / f"out.{form}")
     frame = getattr(pandas, f"read_{form}")(tmp_path / f"out.{form}")
     assert [json.loads(tags) for tags in frame["predicted"]] == run.predict(TEST["tokens"])
@@ -105,7 +105,7 @@ def test_tags_are_json_text_where_a_format_has_no_lists_for_them(run: Run, tmp_p
 
 
 @pytest.mark.parametrize("form", ["jsonl.gz", "parquet", "conll", "conll.gz"])
-def test_what_was_written_is_read_again(run: Run, tmp_path: Path, form: str) -> None:
+def test_written_files_can_be_read_again(run: Run, tmp_path: Path, form: str) -> None:
     drift.predict(run, pandas.DataFrame(TEST), tmp_path / f"out.{form}")
     assert drift.predict(run, tmp_path / f"out.{form}") == run.predict(TEST["tokens"])
     scores = drift.evaluate(run, tmp_path / f"out.{form}")
@@ -115,7 +115,7 @@ def test_what_was_written_is_read_again(run: Run, tmp_path: Path, form: str) -> 
         assert scores == drift.evaluate(run, pandas.DataFrame(TEST))
 
 
-def test_blank_cells_stay_blank_where_lists_are_text(run: Run, tmp_path: Path) -> None:
+def test_blank_cells_stay_blank_if_lists_are_text(run: Run, tmp_path: Path) -> None:
     write_jsonl(tmp_path / "in.jsonl", small_sentences(3, labeled=1))
     drift.predict(run, tmp_path / "in.jsonl", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -124,7 +124,7 @@ def test_blank_cells_stay_blank_where_lists_are_text(run: Run, tmp_path: Path) -
     assert [row["ner_tags"] for row in rows[1:]] == ["", ""]
 
 
-def test_columns_of_the_table_are_never_written_over(run: Run, tmp_path: Path) -> None:
+def test_columns_of_the_table_are_never_overwritten(run: Run, tmp_path: Path) -> None:
     source = write_jsonl(tmp_path / "in.jsonl", {"tokens": [["john"]], "predicted": ["mine"], "entities": [7]})
     drift.predict(run, source, source)
     (row,) = read_jsonl(Path(source))
@@ -135,20 +135,20 @@ def test_columns_of_the_table_are_never_written_over(run: Run, tmp_path: Path) -
 def test_conll_columns_are_read_and_written(run: Run, tmp_path: Path) -> None:
     write_conll(tmp_path / "in.conll", TEST)
     drift.predict(run, tmp_path / "in.conll", tmp_path / "out.jsonl")
-    found = read_jsonl(tmp_path / "out.jsonl")
-    assert [row["tokens"] for row in found] == TEST["tokens"]
-    assert [row["predicted"] for row in found] == run.predict(TEST["tokens"])
+    rows = read_jsonl(tmp_path / "out.jsonl")
+    assert [row["tokens"] for row in rows] == TEST["tokens"]
+    assert [row["predicted"] for row in rows] == run.predict(TEST["tokens"])
 
 
 @pytest.mark.parametrize("word", ["", " ", "a\tb", "a\nb", "a\r", " a"])
-def test_a_word_that_conll_columns_cannot_hold(run: Run, tmp_path: Path, word: str) -> None:
+def test_a_word_that_conll_columns_cannot_hold_is_refused(run: Run, tmp_path: Path, word: str) -> None:
     table = pandas.DataFrame({"tokens": [["john"], ["in", word]]})
     with pytest.raises(DataError, match=r"the DataFrame, row 2: .* cannot stand in CoNLL columns"):
         drift.predict(run, table, tmp_path / "out.conll")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("out.conll", "out.jsonl"):
         with pytest.raises(FileError, match="cannot be written"):
@@ -168,19 +168,19 @@ def test_entities_below_the_threshold_are_left_out(run: Run, tmp_path: Path) -> 
 
 
 def test_scores_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
-    found = drift.evaluate(run, write_conll(tmp_path / "test.conll", TEST))
+    scores = drift.evaluate(run, write_conll(tmp_path / "test.conll", TEST))
     kept = run.metrics["test"]["scores"][run.metrics["seeds"].index(run.metrics["kept_seed"])]
-    assert {name: found[name] for name in kept} == pytest.approx(kept)
-    assert found["by_type"] == run.metrics["by_type"]
-    assert found["calibration_error"] == pytest.approx(run.metrics["calibration"]["error_after"], abs=1e-5)
-    assert 0 < found["f1"] < 1
+    assert {name: scores[name] for name in kept} == pytest.approx(kept)
+    assert scores["by_type"] == run.metrics["by_type"]
+    assert scores["calibration_error"] == pytest.approx(run.metrics["calibration"]["error_after"], abs=1e-5)
+    assert 0 < scores["f1"] < 1
 
 
-def test_scores_say_what_they_are_of(run: Run) -> None:
+def test_scores_say_how_many_sentences_they_are_of(run: Run) -> None:
     table = pandas.DataFrame(small_sentences(12, seed=4, labeled=5))
-    found = drift.evaluate(run, table)
-    assert (found["rows"], found["labeled_rows"]) == (12, 5)
-    assert found["f1"] == drift.evaluate(run, table[:5])["f1"]
+    scores = drift.evaluate(run, table)
+    assert (scores["rows"], scores["labeled_rows"]) == (12, 5)
+    assert scores["f1"] == drift.evaluate(run, table[:5])["f1"]
 
 
 def test_columns_are_those_that_were_named_in_training(folder: Path, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_columns_are_those_that_were_named_in_training(folder: Path, tmp_path: P
     assert drift.predict(run, pandas.DataFrame(decoy)) == run.predict(TEST["tokens"])
     expected = drift.evaluate(run, pandas.DataFrame(named))
     assert drift.evaluate(run, pandas.DataFrame(decoy)) == expected
-    assert drift.evaluate(run, pandas.DataFrame(TEST)) == expected  # where they are not, obvious ones are found
+    assert drift.evaluate(run, pandas.DataFrame(TEST)) == expected  # if they are missing, obvious ones are taken
     assert drift.evaluate(run, write_conll(tmp_path / "t.conll", TEST)) == expected
     assert drift.predict(run, pandas.DataFrame(decoy), text="tokens") == run.predict(decoy["tokens"])
 
@@ -216,7 +216,7 @@ def test_tables_that_do_not_fit_are_one_line(
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_fault_leaves_no_table_behind(run: Run, tmp_path: Path) -> None:
+def test_an_error_leaves_no_table_behind(run: Run, tmp_path: Path) -> None:
     frame = pandas.DataFrame({"tokens": [*small_sentences(ROWS_PER_CHUNK)["tokens"], [7]]})
     with pytest.raises(DataError, match=f"row {ROWS_PER_CHUNK + 1}, token 1: 7 is not a string"):
         drift.predict(run, frame, tmp_path / "out.jsonl")

@@ -1,4 +1,4 @@
-"""Scores of tags: the quick count on dev against seqeval and scikit-learn."""
+"""Scores of tags, computed with arrays, against seqeval and scikit-learn."""
 
 import numpy as np
 import pytest
@@ -30,13 +30,13 @@ def test_entities_are_counted_as_seqeval_does_once_repaired(case: tuple[np.ndarr
 
     sizes, predicted, labels = case
     tagging = Tagging(TAGS, sizes, entities=True)
-    truth, found = tagging.sentences(labels), tagging.sentences(predicted)
+    truth, answer = tagging.sentences(labels), tagging.sentences(predicted)
     got = tagging(one_hot(predicted, len(TAGS)), labels)
     for name, oracle in (("f1", "f1_score"), ("precision", "precision_score"), ("recall", "recall_score")):
         score = getattr(seqeval_metrics, oracle)
-        assert got[name] == pytest.approx(score(truth, found, mode="strict", scheme=IOB2, zero_division=0))
-    # A repaired sequence breaks no rule, so the lenient reading is the strict one.
-    assert got["f1"] == pytest.approx(seqeval_metrics.f1_score(truth, found, zero_division=0))
+        assert got[name] == pytest.approx(score(truth, answer, mode="strict", scheme=IOB2, zero_division=0))
+    # A repaired sequence follows the scheme, so that the lenient score equals the strict one.
+    assert got["f1"] == pytest.approx(seqeval_metrics.f1_score(truth, answer, zero_division=0))
 
 
 @given(cases(len(SLOTS)))
@@ -58,14 +58,14 @@ def test_types_are_counted_as_seqeval_does(case: tuple[np.ndarray, np.ndarray, n
 
     sizes, predicted, labels = case
     tagging = Tagging(TAGS, sizes, entities=True)
-    truth, found = tagging.sentences(labels), tagging.sentences(predicted)
+    truth, answer = tagging.sentences(labels), tagging.sentences(predicted)
     got = tagging.by_type(one_hot(predicted, len(TAGS)), labels)
     assert list(got) == ["LOC", "PER", "all"]
-    if {*predicted, *labels} == {0}:  # seqeval cannot tell of no types
+    if {*predicted, *labels} == {0}:  # seqeval has no report without types
         assert all(set(scores.values()) == {0} for scores in got.values())
         return
     report = seqeval_metrics.classification_report(
-        truth, found, mode="strict", scheme=IOB2, output_dict=True, zero_division=0
+        truth, answer, mode="strict", scheme=IOB2, output_dict=True, zero_division=0
     )
     for name, expected in report.items():
         if name not in ("macro avg", "weighted avg"):
@@ -86,10 +86,10 @@ def test_scores_by_type_add_up(tags: list[str], entities: bool) -> None:
         tagging.by_type(one_hot(predicted, len(tags)), labels),
     )
     assert by_type["all"]["f1"] == pytest.approx(scores["f1"])
-    assert by_type["all"]["true"] == sum(found["true"] for name, found in by_type.items() if name != "all")
+    assert by_type["all"]["true"] == sum(scores["true"] for name, scores in by_type.items() if name != "all")
 
 
-def test_an_entity_does_not_run_into_the_next_sentence() -> None:
+def test_an_entity_ends_with_its_sentence() -> None:
     predicted = np.array([1, 2])
     tags = TAGS, np.array([1, 1]), True
     assert Tagging(*tags).sentences(predicted) == [["B-LOC"], ["B-LOC"]]

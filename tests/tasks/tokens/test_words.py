@@ -1,4 +1,4 @@
-"""Words with tags in windows: what a step is asked, and that neither padding nor pieces of words are."""
+"""Tagged words in windows: a step uses the first sub-words of tagged words, not padding or other sub-words."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ FIRSTS = torch.tensor([2, 3, 4, 5, 2, 4])
 
 
 class WordByWord(nn.Module):
-    """Answers for a sub-word by what it is, whatever stands around it."""
+    """Logits of a sub-word that depend only on its id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ def windows() -> Windows:
     return Windows([np.array(row) for row in IDS], [np.array(row) for row in PLACES], [0, 1, 2], padding=9)
 
 
-def test_only_words_with_a_tag_are_asked() -> None:
+def test_only_words_with_a_tag_have_logits() -> None:
     student = WordByWord()
     part = tagged(windows(), np.array([2, -1, -1, 0, -1, 1]))
     assert part.rows.tolist() == [0, 2]  # the window between them has no tag
     assert part.size == 3
     inputs, labels = part.pair(torch.tensor([1, 0]))
     assert labels.tolist() == [0, 1, 2]
-    assert len(inputs["input_ids"]) == 2  # words without a tag are there to be read
+    assert len(inputs["input_ids"]) == 2  # words without a tag are context
     loss = Supervised(student, SupervisedSettings()).initial_loss(Batch((inputs, labels)))
     torch.testing.assert_close(loss, cross_entropy(student.table[FIRSTS[[3, 5, 0]]], labels))
 
@@ -60,7 +60,7 @@ def test_a_word_without_a_tag_gives_no_gradient() -> None:
     assert touched.nonzero().flatten().tolist() == [3]
 
 
-def test_class_masses_are_those_of_real_words() -> None:
+def test_class_masses_count_only_first_sub_words() -> None:
     student = WordByWord()
     game = Game(student, tau=0.5)
     part = UnlabeledWords(windows(), torch.arange(3), torch.tensor([0, 1, -1, 2, 0, 1]))
@@ -74,7 +74,7 @@ def test_class_masses_are_those_of_real_words() -> None:
     assert (student.table.grad[[0, 1, 6, 7, 8, 9]] == 0).all()
 
 
-def test_gold_tags_stand_beside_the_words_of_the_first_windows() -> None:
+def test_gold_tags_are_in_the_order_of_the_first_windows() -> None:
     gold = torch.tensor([0, 1, -1, 2, 0, 1])
     part = UnlabeledWords(windows(), torch.tensor([2, 0, 1]), gold)
     assert part.first_gold(2).tolist() == [2, 0, 1, 0, 1]
@@ -83,7 +83,7 @@ def test_gold_tags_stand_beside_the_words_of_the_first_windows() -> None:
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=300), st.randoms())
 def test_predictions_come_in_the_order_of_the_words(counts: list[int], random: Random) -> None:
-    """Each word is a sub-word of its own number, and is answered with it; windows have other lengths than words."""
+    """The id of a word is its number, and its logit is that number; windows have other lengths than words."""
     firsts = np.concatenate([[0], np.cumsum(counts)])
     sizes = [count + random.randint(0, 4) for count in counts]
     ids = [
@@ -97,19 +97,19 @@ def test_predictions_come_in_the_order_of_the_words(counts: list[int], random: R
             logits = input_ids.flatten()[words].double()[:, None] / firsts[-1]
             return torch.cat([logits, torch.zeros_like(logits)], 1)
 
-    found = predict(Supervised(Echo(), SupervisedSettings()), made, torch.arange(len(made)), SingleProcess())
+    probabilities = predict(Supervised(Echo(), SupervisedSettings()), made, torch.arange(len(made)), SingleProcess())
     expected = torch.sigmoid(torch.arange(firsts[-1], dtype=torch.float64) / firsts[-1])
-    torch.testing.assert_close(found[:, 0], expected)
+    torch.testing.assert_close(probabilities[:, 0], expected)
 
 
 def test_chosen_rows_have_their_words_in_the_order_of_the_rows() -> None:
     student = WordByWord()
     part = LabeledWords(windows(), torch.tensor([2, 1]), torch.zeros(6, dtype=torch.long))
-    found = predict(Supervised(student, SupervisedSettings()), part.examples, part.rows, SingleProcess())
-    torch.testing.assert_close(found, student.table[FIRSTS[[3, 4, 5, 2]]].softmax(-1))
+    probabilities = predict(Supervised(student, SupervisedSettings()), part.examples, part.rows, SingleProcess())
+    torch.testing.assert_close(probabilities, student.table[FIRSTS[[3, 4, 5, 2]]].softmax(-1))
 
 
-def test_a_step_knows_its_words_however_it_is_cut_up() -> None:
+def test_micro_batches_know_the_number_of_words_of_their_step() -> None:
     many = Windows([np.array([k % 9, 1, 2]) for k in range(12)], [np.arange(1 + k % 3) for k in range(12)],
                    list(range(12)), padding=9)  # fmt: skip
     tags = np.where(np.arange(int(many.counts.sum())) % 2, 1, -1)

@@ -1,24 +1,50 @@
-"""What the paper shows: every table and figure, with the cells and methods it is made of."""
+"""The paper's tables and figures ("exhibits"): the cells and methods of each, and the numbers that the paper prints."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
+import yaml
+
 from drift.errors import ConfigError
-from drift.paper.bench.paper import paper_numbers
 from drift.paper.presets import PROFILES
 from drift.settings import nearest
 
-RINGS_AT = (0, 100, 200, 300)
+RINGS_AT = (0, 100, 200, 300)  # steps
 ALPHAS, TAUS = (0.7, 0.8, 0.9, 0.95, 0.99), (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+@cache
+def paper_numbers() -> dict[str, Any]:
+    """Tables 1 to 5 by the name of their exhibit; `datasets` and `graph_datasets` are tables 7 and 6."""
+    content: dict[str, Any] = yaml.safe_load((files("drift.paper.bench") / "paper_figures.yaml").read_text("utf-8"))
+    return content
+
+
+def paper_figure(exhibit: str, row: str | None, cell: str) -> float | None:
+    """The number that the paper prints, in percent: accuracy, or F1 of named entities. None if it prints none."""
+    table = paper_numbers().get(exhibit)
+    if table is None or row not in table["rows"] or cell not in table["columns"]:
+        return None
+    figure = table["rows"][row][table["columns"].index(cell)]
+    printed: float | None = figure[0] if isinstance(figure, list) else figure
+    return printed
+
+
+def paper_notes(exhibit: str) -> list[str]:
+    """Notes about the paper's numbers in an exhibit."""
+    return list(paper_numbers().get(exhibit, {}).get("notes", []))
 
 
 @dataclass(frozen=True)
 class MethodRow:
-    """A line of a table. paper: what the paper calls it there, if it has it. settings: over those of the preset.
+    """A row of a table.
 
-    gold: learn from every label there is. kind: of model, where the table has several.
+    title: heading of the row. method: name of the method. paper: heading of the row in the paper, if it has one.
+    settings: override those of the preset. gold: train on all gold labels.
+    kind: name of the kind of model, in tables with several.
     """
 
     title: str
@@ -31,12 +57,13 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class Part:
-    """What a profile runs of a table: cells, and rows by title; None are all."""
+    """The part of a table that a profile runs: cells, and rows by title. None: all."""
 
     cells: Sequence[str] | None = None
     rows: Sequence[str] | None = None
 
     def has(self, row: MethodRow, cell: str) -> bool:
+        """Whether the profile runs this row in this cell."""
         return (self.cells is None or cell in self.cells) and (self.rows is None or row.title in self.rows)
 
 
@@ -46,13 +73,16 @@ WHOLE = Part()
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table or figure. groups: by profile, the kinds of model there is a table for, and what of it is run.
+    """A table or figure of the paper.
 
-    baseline: the row that others are tested against.
+    name: for the command line. reference: its number in the paper, such as "table 1". summary: one line.
+    cells: columns of the table, such as `agnews-30`: a dataset, and its labels per class or "weak". rows: methods.
+    groups: by profile, one table per group of models, with the part of it that the profile runs.
+    baseline: title of the row that the others are tested against.
     """
 
     name: str
-    place: str
+    reference: str
     summary: str
     cells: Sequence[str] = ()
     rows: Sequence[MethodRow] = ()
@@ -61,7 +91,10 @@ class Exhibit:
 
 
 def _rows(start: str, *others: str, before: Sequence[MethodRow] = ()) -> list[MethodRow]:
-    """The usual ones: a supervised start, which the paper calls `start`, baselines by name, Self-training and DRIFT."""
+    """The usual rows: supervised start, train on dev, baselines, Self-training and DRIFT.
+
+    start: heading of the supervised start in the paper. others: baselines, by title. before: rows above the start.
+    """
     return [
         *before,
         MethodRow("Start", "supervised", start),
@@ -82,7 +115,7 @@ def _settings(**method: Any) -> dict[str, Any]:
 
 FINETUNED = {"finetuned": WHOLE}
 TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": Part(cells=())}}
-# What a laptop fine-tunes, and trains from scratch.
+# What the laptop profile fine-tunes, and what it trains from scratch.
 GAME = ("Start", "Self-training", "DRIFT")
 WEAK, SEMI = Part(("agnews-weak", "imdb-weak"), GAME), Part(("agnews-30",), GAME)
 TEXTCNN = Part([f"agnews-{labels}" for labels in ("weak", 30, 50, 200, 1000)])
@@ -107,7 +140,7 @@ EXHIBITS = {
         Exhibit(
             "semi",
             "table 2",
-            "30 to 1,000 labels a class: texts",
+            "30 to 1,000 labels per class: texts",
             paper_numbers()["semi"]["columns"],
             _rows("RoBERTa-Semi", "VAMPIRE", "UDA", "MixText", "Mean Teacher", "UAST"),
             {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": SEMI}},
@@ -116,7 +149,7 @@ EXHIBITS = {
         Exhibit(
             "textcnn",
             "table 3",
-            "TextCNN from scratch: texts, weak labels and 30 to 1,000 a class",
+            "TextCNN from scratch: texts, weak labels and 30 to 1,000 labels per class",
             paper_numbers()["textcnn"]["columns"],
             _rows("TextCNN", "UAST"),
             {"paper": {"textcnn": WHOLE}, "laptop": {"textcnn": TEXTCNN}},
@@ -139,7 +172,7 @@ EXHIBITS = {
         Exhibit(
             "graphs",
             "table 5",
-            "10 to 100 labels a class: nodes of Cora, CiteSeer and PubMed",
+            "10 to 100 labels per class: nodes of Cora, CiteSeer and PubMed",
             paper_numbers()["graphs"]["columns"],
             [
                 MethodRow("GCN", "supervised", "GCN", kind="gcn"),
@@ -153,11 +186,11 @@ EXHIBITS = {
             _everywhere("graph"),
             "Self-training",
         ),
-        Exhibit("moons", "figures 1 and 2", "two moons: learning curves, and where the border runs"),
+        Exhibit("moons", "figures 1 and 2", "two moons: learning curves and decision regions"),
         Exhibit(
             "sensitivity",
             "figure 3",
-            "how much α and τ matter: texts, 30 labels a class and weak labels",
+            "sensitivity to α and τ: texts, 30 labels per class and weak labels",
             STUDIED,
             [
                 *(MethodRow(f"α = {alpha}", "drift", settings=_settings(alpha=alpha)) for alpha in ALPHAS),
@@ -168,7 +201,7 @@ EXHIBITS = {
         Exhibit(
             "rings",
             "figure 4",
-            "which samples become right and which wrong over 300 steps: IMDB, weak labels",
+            "predictions that become right or wrong over 300 steps: IMDB, weak labels",
             ("imdb-weak",),
             [
                 MethodRow(title, method, settings={"training": {"steps": RINGS_AT[-1], "predictions_at": RINGS_AT}})
@@ -180,7 +213,7 @@ EXHIBITS = {
         Exhibit(
             "tsne",
             "figure 5",
-            "learned representations of Cora and CiteSeer in the plane, 10 labels a class",
+            "learned representations of Cora and CiteSeer (t-SNE), 10 labels per class",
             ("cora-10", "citeseer-10"),
             [MethodRow("Self-training", "self-training", kind="gcn"), MethodRow("DRIFT", "drift", kind="gcn")],
             _everywhere("graph"),
@@ -191,43 +224,12 @@ EXHIBITS = {
 
 
 def find_exhibit(name: str) -> Exhibit:
-    """By its name, or by its place in the paper: `weak`, `table1`, `figure-3`."""
-    places = {exhibit.place.replace(" ", ""): exhibit for exhibit in EXHIBITS.values()}
-    places |= {"figure1": EXHIBITS["moons"], "figure2": EXHIBITS["moons"]}
+    """Find an exhibit by its name or by its number in the paper: `weak`, `table1`, `figure-3`."""
+    references = {exhibit.reference.replace(" ", ""): exhibit for exhibit in EXHIBITS.values()}
+    references |= {"figure1": EXHIBITS["moons"], "figure2": EXHIBITS["moons"]}
     plain = name.lower().replace("-", "").replace(" ", "")
     if plain in ("table6", "table7"):
         raise ConfigError(f"{name} describes datasets; `drift datasets` prints it")
-    if found := EXHIBITS.get(name.lower()) or places.get(plain):
-        return found
+    if exhibit := EXHIBITS.get(name.lower()) or references.get(plain):
+        return exhibit
     raise ConfigError(f"there is no table or figure {name!r}{nearest(name, EXHIBITS)}")
-
-
-def part_of(
-    exhibit: Exhibit,
-    cells: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    models: Sequence[str] | None = None,
-) -> Exhibit:
-    """The same with some of its cells, of its rows by method or title, and of its kinds of model; None are all.
-
-    Where both cells and kinds of model are named, no profile leaves any of it out.
-    """
-    kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
-    known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
-    kept = _chosen(methods, known, "method", exhibit)
-    rows = [row for row in exhibit.rows if row.method in kept or row.title in kept]
-    baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
-    kinds = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
-    named = cells is not None and models is not None
-    groups = {
-        profile: {group: WHOLE if named else part for group, part in own.items() if group in kinds}
-        for profile, own in exhibit.groups.items()
-    }
-    return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
-
-
-def _chosen(names: Sequence[str] | None, known: Sequence[str], kind: str, exhibit: Exhibit) -> Sequence[str]:
-    for name in names or ():
-        if name not in known:
-            raise ConfigError(f"{name!r} is not a {kind} of {exhibit.name}{nearest(name, known)}")
-    return [name for name in known if names is None or name in names]

@@ -1,4 +1,4 @@
-"""One run of a bench: its whole configuration, the data it depends on, and the name that follows from both."""
+"""One run of a bench: its configuration, the data it depends on, and a key computed from both."""
 
 import hashlib
 import json
@@ -10,22 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from drift.errors import FileError
+from drift.tasks import TASKS, Kind
 
 
 def data_root() -> Path:
-    """`$DRIFT_DATA`, where `agnews/train.jsonl.gz`, `planetoid/Cora` and the others are."""
+    """The folder `$DRIFT_DATA`, which holds `agnews/train.jsonl.gz`, `planetoid/Cora` and the other datasets."""
     if not (root := os.environ.get("DRIFT_DATA")):
-        raise FileError("DRIFT_DATA is not set; set it to the folder of the datasets, `drift datasets` says which")
+        raise FileError("DRIFT_DATA is not set; set it to the folder of the datasets; `drift datasets` lists them")
     return Path(root).resolve()
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What one cell of a table needs by one method: a run of one seed, or of several that train together.
+    """A run for one cell of a table and one method: of one seed, or of several seeds that are trained together.
 
-    group: the kind of model a table is made for, such as frozen. row, cell: where in that table the scores go. config:
-    all of the run's settings. folders: the data that decide the result. rules: of weak labels, what the file with them
-    holds. left_out: the profile does not run it.
+    group: the models of the table, such as frozen; there is one table per group.
+    row, cell: where the scores go in that table.
+    kind: name of the kind of model.
+    config: all settings of the run.
+    folders: folders with the data of the run.
+    rules: content of the rule file, if the weak labels come from rules.
+    left_out: the profile does not run this job.
     """
 
     group: str
@@ -39,31 +44,43 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """A name that other settings or other data change; where the data are does not matter."""
+        """A hash of the settings and of the content of the data. The location of the data does not change it."""
         content = [self.config, self.rules, [fingerprint(folder) for folder in self.folders]]
-        root = json.dumps(str(data_root()))[1:-1]  # as it is written in there
+        root = json.dumps(str(data_root()))[1:-1]  # escaped as in `text`
         text = json.dumps(content, sort_keys=True).replace(root, "")
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
+    def model_kind(self) -> Kind:
+        """The kind of model that is trained."""
+        return TASKS[self.config["task"]].kinds[self.kind]
+
+    @property
+    def position(self) -> tuple[str, str, str]:
+        """Group, row and cell: where the scores go."""
+        return self.group, self.row, self.cell
+
+    @property
     def title(self) -> str:
+        """A name for messages."""
         return f"{self.cell} {self.row} ({self.kind}, {self.seeds_text})"
 
     @property
     def seeds_text(self) -> str:
+        """The seed, or the number of seeds."""
         first = self.config["training"]["seed"]
         return f"seed {first}" if self.config["seeds"] == 1 else f"{self.config['seeds']} seeds"
 
 
 def fingerprint(folder: Path) -> str:
-    """A name for all files in a folder, by what is in them; one that is not there has a name too."""
+    """A hash of the names and contents of all files in a folder. A folder that does not exist counts as empty."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     return _digest(tuple((file, file.stat().st_size, file.stat().st_mtime_ns) for file in files), folder)
 
 
 @cache
 def _digest(files: tuple[tuple[Path, int, int], ...], folder: Path) -> str:
-    """files: with size and time, so that one that has changed is read again."""
+    """files: with size and modification time, so that a changed file is read again despite the cache."""
     digest = hashlib.sha256()
     for file, size, _ in files:
         digest.update(f"{file.relative_to(folder)} {size} ".encode())

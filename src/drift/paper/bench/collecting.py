@@ -1,107 +1,111 @@
-"""From finished runs to the tables they were made for, and to what was not run."""
+"""Collect finished runs into tables, and list what was not run."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 from drift.methods import METHODS
-from drift.paper.bench.catalogue import Exhibit, MethodRow
+from drift.paper.bench.catalogue import Exhibit, MethodRow, paper_figure, paper_notes
 from drift.paper.bench.cells import Job
 from drift.paper.bench.estimates import correction, embedding_seconds, estimated_seconds
-from drift.paper.bench.paper import paper_figure, paper_notes
 from drift.paper.bench.running import Result
 from drift.runs.comparing.tables import Cell, ScoreTable
-from drift.tasks.base import STACKED
 from drift.training.plan import format_duration
 
 Results = Mapping[Job, Result]
 
 SCORES = "test scores in %, mean ± standard deviation over seeds: accuracy of texts and nodes, F1 of words"
 TESTED = (
-    "differences to {} in points ± standard error, by two-sided t-tests, paired by seed where that means the same rows;"
+    "differences to {} in points ± standard error, by two-sided t-tests, paired by seed where seeds use the same rows;"
     " p is not corrected for the number of tests"
 )
-LAPTOP = {  # what a laptop's models are, beside the paper's RoBERTa-base, which is fine-tuned
+LAPTOP = {  # models of the laptop profile, by group; the paper fine-tunes RoBERTa-base
     "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
     "finetuned": "a small encoder, fine-tuned for few steps",
-    "textcnn": "fewer maps, steps and words than in the paper",
-    "graph": "α is 0.7 of a GCN on Cora and CiteSeer, by dev, and 0.9 elsewhere; the paper has 0.99",
+    "textcnn": "fewer feature maps, steps and words than in the paper",
+    "graph": "α is 0.7 for a GCN on Cora and CiteSeer (chosen on dev) and 0.9 elsewhere; the paper uses 0.99",
 }
 
 
 def table_of(
     exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job], results: Results, failed: Collection[str] = ()
 ) -> ScoreTable:
-    """The table of one kind of model. jobs: all of the exhibit's. failed: keys of those that were run in vain."""
-    own = [job for job in jobs if job.group == group]
+    """The table of one group of models. jobs: all jobs of the exhibit. failed: keys of jobs that failed."""
     rows: dict[str, dict[str, Cell]] = {}
     budgets: dict[str, str] = {}
     for row in exhibit.rows:
         rows[row.title] = {}
         for cell in exhibit.cells:
-            here = [job for job in own if (job.row, job.cell) == (row.title, cell)]
-            found = [results[job] for job in here if job in results]
+            cell_jobs = [job for job in jobs if job.position == (group, row.title, cell)]
+            finished = [results[job] for job in cell_jobs if job in results]
             figure = paper_figure(exhibit.name, row.paper, cell)
-            if here or figure is not None:  # else it is nothing that could be run
+            if cell_jobs or figure is not None:  # else the method cannot be run on this data
                 scores = scores_of(results, row, cell, group)
-                hours = _hours(here, results) if here and not scores else None
+                hours = _hours(cell_jobs, results) if cell_jobs and not scores else None
                 rows[row.title][cell] = Cell(
                     scores,
                     hours,
                     figure,
-                    failed=any(job.key in failed for job in here),
-                    wanted=sum(job.config["seeds"] for job in here),
-                    rows_by_seed=any(job.kind not in STACKED and _is_cut(job) for job in here),
+                    failed=any(job.key in failed for job in cell_jobs),
+                    wanted=sum(job.config["seeds"] for job in cell_jobs),
+                    rows_by_seed=any(not job.model_kind.stacked and _is_subsampled(job) for job in cell_jobs),
                 )
-            if found and not row.gold and not METHODS[row.method].trains_on_dev:
-                budget = found[0].budget
+            if finished and not _uses_other_labels(row):
+                budget = finished[0].budget
                 budgets[cell] = f"{budget['train']:,} + {budget['dev']:,} dev"
-    title = f"{exhibit.place.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
+    title = f"{exhibit.reference.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
     notes = _notes(exhibit, profile, group)
-    apart = [row.title for row in exhibit.rows if row.gold or METHODS[row.method].trains_on_dev]
+    apart = [row.title for row in exhibit.rows if _uses_other_labels(row)]
     return ScoreTable(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart)
 
 
-def _is_cut(job: Job) -> bool:
-    """Whether its rows are drawn by its seed; seeds that train together share those of the first."""
+def _uses_other_labels(row: MethodRow) -> bool:
+    """Whether the row is trained on labels that the other rows do not have."""
+    return row.gold or METHODS[row.method].trains_on_dev
+
+
+def _is_subsampled(job: Job) -> bool:
+    """Whether the rows depend on the seed. Seeds that are trained together share the rows of the first."""
     return any(job.config["data"].get(f"{part}_rows") is not None for part in ("train", "dev", "test"))
 
 
 def not_run(exhibit: Exhibit, jobs: Sequence[Job], results: Results) -> list[str]:
-    """What the profile leaves out, a line for each kind of model."""
+    """What the profile leaves out: one line per group of models."""
     lines = []
     for group in dict.fromkeys(job.group for job in jobs):
-        out = [job for job in jobs if job.group == group and job.left_out and job not in results]
-        if out:
+        left_out = [job for job in jobs if job.group == group and job.left_out and job not in results]
+        if left_out:
             run = {job.cell for job in jobs if job.group == group and not job.left_out}
             cells = ", ".join(
-                f"rest of {cell}" if cell in run else cell for cell in dict.fromkeys(job.cell for job in out)
+                f"rest of {cell}" if cell in run else cell for cell in dict.fromkeys(job.cell for job in left_out)
             )
-            lines.append(f"not run in this profile: {group}, {len(out)} runs, about {_spoken(out, results)} ({cells})")
+            duration = _duration(left_out, results)
+            lines.append(f"not run in this profile: {group}, {len(left_out)} runs, about {duration} ({cells})")
     return lines
 
 
 def plan_lines(jobs: Sequence[Job], results: Results) -> list[str]:
-    """What is finished and what is to be run, a line a cell and method, with estimates, and the sum of them."""
+    """What is finished and what is left to run, with estimates: one line per cell and method, and the total."""
     lines, jobs = [], [job for job in jobs if not job.left_out]
-    for group, row, cell in dict.fromkeys((job.group, job.row, job.cell) for job in jobs):
-        here = [job for job in jobs if (job.group, job.row, job.cell) == (group, row, cell)]
-        left = [job for job in here if job not in results]
-        state = f"to run: {len(left)} of {len(here)}, about {_spoken(left, results)}" if left else "finished"
+    for position in dict.fromkeys(job.position for job in jobs):
+        group, row, cell = position
+        cell_jobs = [job for job in jobs if job.position == position]
+        left = [job for job in cell_jobs if job not in results]
+        state = f"to run: {len(left)} of {len(cell_jobs)}, about {_duration(left, results)}" if left else "finished"
         lines.append(f"{group}  {cell}  {row}  {state}")
     left = list({job.key: job for job in jobs if job not in results}.values())
     if not left:
         return [*lines, "nothing is left to run"]
-    embedding = embedding_seconds(left)
-    told = f", and {format_duration(embedding)} to embed texts that were not embedded before" if embedding else ""
-    lines.append(f"to run: {len(left)} runs, about {_spoken(left, results)} one after the other{told}")
+    seconds = embedding_seconds(left)
+    embedding = f", and {format_duration(seconds)} to embed texts that are not in the cache" if seconds else ""
+    lines.append(f"to run: {len(left)} runs, about {_duration(left, results)} one after the other{embedding}")
     return lines
 
 
-def _spoken(jobs: Sequence[Job], results: Results) -> str:
+def _duration(jobs: Sequence[Job], results: Results) -> str:
     return format_duration(3600 * _hours(jobs, results))
 
 
 def _hours(jobs: Sequence[Job], results: Results) -> float:
-    """By arithmetic, put right by how long finished runs of the same kind took."""
+    """Estimated hours, corrected by the time that finished runs of the same kind of model took."""
     total = 0.0
     for kind in {job.kind for job in jobs}:
         finished = {job: result.seconds for job, result in results.items() if job.kind == kind}
@@ -110,13 +114,12 @@ def _hours(jobs: Sequence[Job], results: Results) -> float:
 
 
 def _notes(exhibit: Exhibit, profile: str, group: str) -> list[str]:
-    about = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
+    models = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
     tested = [TESTED.format(exhibit.baseline)] if exhibit.baseline else []
-    return [SCORES, *about, *tested, *paper_notes(exhibit.name)]
+    return [SCORES, *models, *tested, *paper_notes(exhibit.name)]
 
 
 def scores_of(results: Results, row: MethodRow, cell: str, group: str) -> dict[int, float]:
-    """By seed, in order."""
-    place = (group, row.title, cell)
-    found = [result.scores for job, result in results.items() if (job.group, job.row, job.cell) == place]
-    return dict(sorted((seed, score) for scores in found for seed, score in scores.items()))
+    """Test scores by seed, in the order of the seeds."""
+    by_job = [result.scores for job, result in results.items() if job.position == (group, row.title, cell)]
+    return dict(sorted((seed, score) for scores in by_job for seed, score in scores.items()))

@@ -1,39 +1,40 @@
-"""From a cell of a table to the whole configuration of a run: data, preset, and what a laptop does with less."""
+"""From a cell of a table to the configuration of its runs: data, preset, and smaller sizes for the laptop profile."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drift.data.planetoid import FOLDERS
 from drift.methods import METHODS
 from drift.paper.bench.cells import Job, data_root
-from drift.paper.presets import preset_names
-from drift.runs.config import merge, resolve
-from drift.tasks.base import STACKED
+from drift.paper.presets import task_of
+from drift.runs.layers import merge
+from drift.runs.spec import RunSpec
+from drift.tasks import TASKS
 
 Layer = Mapping[str, Any]
 
-# Rows of a laptop's runs; dev and test are cut by seed, train where every row has to be embedded first. Of 4,000 of
-# Amazon's fewer than 1,000 are negative.
+# Rows in the laptop profile. Dev and test are subsampled by seed; train is subsampled where every row must be embedded
+# first. Amazon has more rows because fewer than 1,000 of 4,000 would be negative.
 TRAIN_ROWS = {"agnews": 15000, "imdb": 4000, "yelp": 4000, "amazon": 6000}
 DEV_ROWS = {"frozen": 500, "finetuned": 300, "textcnn": 300}
 TEST_ROWS = {"frozen": 4000, "finetuned": 2500, "textcnn": 4000}
 REVIEW_TEST_ROWS = 2000  # reviews are long
 SENTENCE_DEV_ROWS = 1000
-# Encoders of a laptop's runs where it is not the default; that of words has to know upper case.
+# Encoders in the laptop profile where it does not use the default. The one for words must be cased.
 TEXT_ENCODER = "paraphrase-MiniLM-L3-v2"
 TOKEN_ENCODER = "granite-embedding-30m-english"
-ENTITIES = {"bc5cdr": ["Chemical", "Disease"]}  # weak labels from a dictionary beside the data
+ENTITIES = {"bc5cdr": ["Chemical", "Disease"]}  # entity types of datasets whose weak labels come from a dictionary
 
 
-@cache
-def task_of(dataset: str) -> str:
-    return next(task for task in ("text", "tokens", "nodes") if dataset in preset_names(task))
+def dataset_of(cell: str) -> str:
+    """The dataset of a cell such as `agnews-30`."""
+    return cell.rpartition("-")[0]
 
 
 def make_jobs(
-    place: tuple[str, str, str],
+    position: tuple[str, str, str],
     *,
     kind: str,
     profile: str,
@@ -43,73 +44,113 @@ def make_jobs(
     seeds: int,
     left_out: bool,
 ) -> list[Job]:
-    """The runs for a group, row and cell: one a seed, or one of all seeds. gold: learn from every label there is."""
-    _, _, cell = place
+    """The runs of one group, row and cell: one run per seed, or one run of all seeds if the kind of model is stacked.
+
+    position: group, row and cell. kind: name of the kind of model. settings: override those of the preset.
+    gold: train on all gold labels. left_out: the profile does not run these jobs.
+    """
+    _, _, cell = position
     dataset, _, labels = cell.rpartition("-")
-    task, weak, stacked = task_of(dataset), labels == "weak", kind in STACKED
-    own = {"nodes": _graph, "text": _texts, "tokens": _sentences}[task](dataset, kind, profile, labels, gold)
-    if (trained := METHODS[method].model) is not None:  # its own model, whatever that of the group is
-        kind, own = trained, {**own, "model": {"name": trained}}
-        stacked = kind in STACKED
+    task = task_of(dataset)
+    data = CELL_DATA[task](_Cell(dataset, kind, profile, labels, gold))
+    layer = data.layer
+    if (only_model := METHODS[method].model) is not None:  # overrides the model of the group
+        kind, layer = only_model, {**layer, "model": {"name": only_model}}
+    stacked = TASKS[task].kinds[kind].stacked
     common = {"method": {"name": method}, "training": {"trackers": ()}, "seeds": seeds if stacked else 1}
-    layers = [own, common, settings]
-    config = resolve(task=task, kind=kind, weak=weak, preset_name=dataset, profile=profile, layers=layers).model_dump(
-        mode="json"
+    spec = RunSpec.resolve(
+        [layer, common, settings],
+        task=task,
+        method=method,
+        preset_name=dataset,
+        profile=profile,
+        weak=labels == "weak",
+        finetune=kind == "finetuned",
     )
-    if gold:  # as many steps as the others have in both phases
+    config = spec.described()
+    if gold:  # the same number of steps as other methods have in both phases
         config["training"]["initial_steps"] += config["training"]["steps"]
-    folder = data_root() / "planetoid" / FOLDERS[dataset] if task == "nodes" else data_root() / dataset
     vectors = config["model"].get("vectors")
-    folders = (folder, Path(vectors).parent) if vectors else (folder,)
-    rules = _rules(dataset, folder) if dataset in ENTITIES and not gold else None
+    folders = (data.folder, Path(vectors).parent) if vectors else (data.folder,)
     return [
-        Job(*place, kind, merge(config, {"training": {"seed": seed}}), folders, rules, left_out)
+        Job(*position, kind, merge(config, {"training": {"seed": seed}}), folders, data.rules, left_out)
         for seed in range(1 if stacked else seeds)
     ]
 
 
-def _graph(dataset: str, kind: str, profile: str, labels: str, gold: bool) -> Layer:
-    return {"data": {"train": FOLDERS[dataset], "labels_per_class": int(labels)}, "model": {"name": kind}}
+@dataclass(frozen=True)
+class _Cell:
+    """What the data settings of a run depend on. labels: labels per class, or "weak"."""
+
+    dataset: str
+    kind: str
+    profile: str
+    labels: str
+    gold: bool
 
 
-def _texts(dataset: str, kind: str, profile: str, labels: str, gold: bool) -> Layer:
-    data = {**_tables(dataset), "text": "text", "label": "label"}
-    if not gold:
-        data |= {"weak": "weak"} if labels == "weak" else {"labels_per_class": int(labels)}
+@dataclass(frozen=True)
+class _CellData:
+    """Settings of data and model; the folder of the data; the content of the rule file, if there are rules."""
+
+    layer: Layer
+    folder: Path
+    rules: Layer | None = None
+
+
+def _graph(cell: _Cell) -> _CellData:
+    name = FOLDERS[cell.dataset]
+    layer = {"data": {"train": name, "labels_per_class": int(cell.labels)}, "model": {"name": cell.kind}}
+    return _CellData(layer, data_root() / "planetoid" / name)
+
+
+def _texts(cell: _Cell) -> _CellData:
+    folder = data_root() / cell.dataset
+    data = {**_tables(folder), "text": "text", "label": "label"}
+    if not cell.gold:
+        data |= {"weak": "weak"} if cell.labels == "weak" else {"labels_per_class": int(cell.labels)}
     model: dict[str, Any] = {}
-    if kind == "textcnn":
+    if cell.kind == "textcnn":
         model = {"name": "textcnn", "vectors": _word_vectors()}
-    if profile == "laptop":
-        data |= {"dev_rows": DEV_ROWS[kind], "test_rows": TEST_ROWS[kind] if dataset == "agnews" else REVIEW_TEST_ROWS}
-        data |= {"train_rows": TRAIN_ROWS[dataset]} if kind == "frozen" else {}
-        model |= {"name": TEXT_ENCODER} if kind == "finetuned" else {}
-    return {"data": data, "model": model}
+    if cell.profile == "laptop":
+        test_rows = TEST_ROWS[cell.kind] if cell.dataset == "agnews" else REVIEW_TEST_ROWS
+        data |= {"dev_rows": DEV_ROWS[cell.kind], "test_rows": test_rows}
+        data |= {"train_rows": TRAIN_ROWS[cell.dataset]} if cell.kind == "frozen" else {}
+        model |= {"name": TEXT_ENCODER} if cell.kind == "finetuned" else {}
+    return _CellData({"data": data, "model": model}, folder)
 
 
-def _sentences(dataset: str, kind: str, profile: str, labels: str, gold: bool) -> Layer:
-    data = _tables(dataset)
-    if gold:
+def _sentences(cell: _Cell) -> _CellData:
+    folder, rules = data_root() / cell.dataset, None
+    data = _tables(folder)
+    if cell.gold:
         data |= {"label": "labels"}
-    elif dataset in ENTITIES:
-        data |= {"rules": "rules.yaml"}  # beside the run, see `Job.rules`
+    elif cell.dataset in ENTITIES:
+        data |= {"rules": "rules.yaml"}  # written beside the run, see `Job.rules`
+        rules = _dictionary_rules(cell.dataset, folder)
     else:
         data |= {"weak": "weak"}
-    if profile == "paper":
-        return {"data": data}
-    return {"data": {**data, "dev_rows": SENTENCE_DEV_ROWS}, "model": {"name": TOKEN_ENCODER}}
+    if cell.profile == "paper":
+        return _CellData({"data": data}, folder, rules)
+    layer = {"data": {**data, "dev_rows": SENTENCE_DEV_ROWS}, "model": {"name": TOKEN_ENCODER}}
+    return _CellData(layer, folder, rules)
 
 
-def _tables(dataset: str) -> dict[str, Any]:
-    return {part: str(data_root() / dataset / f"{part}.jsonl.gz") for part in ("train", "dev", "test")}
+CELL_DATA: Mapping[str, Callable[[_Cell], _CellData]] = {"text": _texts, "tokens": _sentences, "nodes": _graph}
+"""By task: how the data settings of a cell are made."""
+
+
+def _tables(folder: Path) -> dict[str, Any]:
+    return {part: str(folder / f"{part}.jsonl.gz") for part in ("train", "dev", "test")}
 
 
 def _word_vectors() -> str | None:
-    """The first file with word vectors in `$DRIFT_DATA/vectors`; without one they are learned from nothing."""
-    found = [file for file in sorted((data_root() / "vectors").glob("*")) if file.suffix in (".npy", ".vec", ".txt")]
-    return str(found[0]) if found else None
+    """The first file of word vectors in `$DRIFT_DATA/vectors`; None: they are learned from scratch."""
+    files = [file for file in sorted((data_root() / "vectors").glob("*")) if file.suffix in (".npy", ".vec", ".txt")]
+    return str(files[0]) if files else None
 
 
-def _rules(dataset: str, folder: Path) -> Layer:
+def _dictionary_rules(dataset: str, folder: Path) -> Layer:
     """One rule: the published dictionary of core names."""
     rule = {"name": "core dictionary", "gazetteer": str(folder / "dict_core.txt"), "case": "smart"}
     return {"task": "tokens", "types": ENTITIES[dataset], "rules": [rule]}

@@ -1,35 +1,36 @@
-"""The paper's datasets (its tables 6 and 7), beside what is found on disk."""
+"""The paper's datasets (its tables 6 and 7) compared with what is on disk."""
 
 import gzip
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from drift.data.labels import UNLABELED
 from drift.data.planetoid import FOLDERS, read_planetoid
 from drift.errors import DriftError
-from drift.paper.bench.paper import paper_numbers
+from drift.paper.bench.catalogue import paper_numbers
+from drift.paper.presets import description_of
 from drift.report.page import Table
 
 PARTS = ("train", "dev", "test")
 OUTSIDE = "O"
+WORDS = "tokens"  # the column that only rows with one tag per word have
 GRAPH_PARTS = ("nodes", "edges", "classes", "features")
 ABSENT, UNREADABLE = "not found", "cannot be read"
 
 
 @dataclass
-class Found:
-    """What a folder holds: rows by part, classes, and of single labels on train how many there are and are right.
+class FolderCounts:
+    """What the folder of a dataset holds.
 
-    judged: labels with a weak label and a gold one.
+    rows: number of rows by part. classes: names of the classes. The other fields count labels of train, one per text or
+    word: labels: all. weak: with a weak label. judged: with a weak and a gold label. right: of those, equal.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Found:
     right: int = 0
 
     def weak_text(self) -> str:
+        """Coverage and accuracy of the weak labels."""
         if not self.weak:
             return "none"
         right = f"{100 * self.right / self.judged:.0f} % right" if self.judged else "no gold"
@@ -47,78 +49,79 @@ class Found:
 
 
 def dataset_tables() -> tuple[list[Table], list[str]]:
-    """Texts and sentences, then graphs; and why some could not be read."""
+    """A table of texts and sentences, a table of graphs, and one message per dataset that cannot be read."""
     root = os.environ.get("DRIFT_DATA")
-    where = f"found in {root}" if root else "DRIFT_DATA is not set, so nothing is found; set it to the folder with them"
+    where = f"found in {root}" if root else "DRIFT_DATA is not set; set it to the folder that holds the datasets"
     faults: list[str] = []
     texts = [_text_row(name, paper, root, faults) for name, paper in paper_numbers()["datasets"].items()]
     graphs = [_graph_row(name, paper, root, faults) for name, paper in paper_numbers()["graph_datasets"].items()]
     splits, pairs = ("train / dev / test: paper", "found"), [(f"{part}: paper", "found") for part in GRAPH_PARTS]
     tables = [
         Table(
-            ["dataset", "what it is", *splits, "classes: paper", "found", "weak labels on train"],
+            ["dataset", "description", *splits, "classes: paper", "found", "weak labels on train"],
             texts,
             f"Texts and sentences (the paper's table 7); {where}\n"
-            "The paper counts O as a class of MIT-R; weak labels of words are counted word by word, O included",
+            "The paper counts O as a class of MIT-R. Weak labels of words are counted per word, including O",
         ),
         Table(
-            ["dataset", "what it is", *(text for pair in pairs for text in pair)],
+            ["dataset", "description", *(text for pair in pairs for text in pair)],
             graphs,
-            f"Graphs (the paper's table 6); {where}\nedges: each counted once, without duplicates and loops",
+            f"Graphs (the paper's table 6); {where}\nedges: undirected, without duplicates and self-loops",
         ),
     ]
     return tables, faults
 
 
-def look(folder: Path) -> Found:
-    """Count what is in `train.jsonl.gz` and its like; parts that are not there have no rows."""
-    found = Found()
+def count_folder(folder: Path) -> FolderCounts:
+    """Count what is in `train.jsonl.gz`, `dev.jsonl.gz` and `test.jsonl.gz`; missing files are left out."""
+    counts = FolderCounts()
     for part in PARTS:
         if (folder / f"{part}.jsonl.gz").exists():
             with gzip.open(folder / f"{part}.jsonl.gz", "rb") as lines:
-                found.rows[part] = _count_labels(lines, found) if part == "train" else sum(1 for _ in lines)
-    return found
+                counts.rows[part] = _count_labels(lines, counts) if part == "train" else sum(1 for _ in lines)
+    return counts
 
 
-def _count_labels(lines: Any, found: Found) -> int:
+def _count_labels(lines: Iterable[bytes], counts: FolderCounts) -> int:
+    """Add the labels of these rows to the counts; returns the number of rows."""
     rows = 0
     for line in lines:
         row = json.loads(line)
         rows += 1
         for gold, weak in _pairs(row):
-            found.labels += 1
-            found.weak += weak is not None
-            found.judged += weak is not None and gold is not None
-            found.right += weak is not None and weak == gold
+            counts.labels += 1
+            counts.weak += weak is not None
+            counts.judged += weak is not None and gold is not None
+            counts.right += weak is not None and weak == gold
             for label in (gold, weak):
                 if label not in (None, OUTSIDE):
-                    found.classes.add(label[2:] if "tokens" in row and label[:2] in ("B-", "I-") else label)
+                    counts.classes.add(label[2:] if WORDS in row and label[:2] in ("B-", "I-") else label)
     return rows
 
 
 def _pairs(row: dict[str, Any]) -> Iterator[tuple[str | None, str | None]]:
     """Gold and weak label of a text, or of each word."""
-    if "tokens" not in row:
+    if WORDS not in row:
         yield row.get("label"), row.get("weak")
         return
-    nothing = [None] * len(row["tokens"])
+    nothing = [None] * len(row[WORDS])
     yield from zip(row.get("labels") or nothing, row.get("weak") or nothing, strict=True)
 
 
 def _text_row(name: str, paper: dict[str, Any], root: str | None, faults: list[str]) -> list[str]:
-    told = " / ".join(paper[part] for part in PARTS)
-    start, classes = [paper["title"], _about(name), told], str(paper["classes"])
+    in_paper = " / ".join(paper[part] for part in PARTS)
+    start, classes = [paper["title"], description_of(name), in_paper], str(paper["classes"])
     folder = Path(root or "") / name
     if not root or not folder.is_dir():
         return [*start, ABSENT, classes, "-", "-"]
     try:
-        found = look(folder)
+        counts = count_folder(folder)
     except (OSError, EOFError, zlib.error, ValueError, AttributeError, TypeError) as error:
-        faults.append(f"{folder} cannot be read ({' '.join(str(error).split())}); get its files again")
+        faults.append(f"{folder} cannot be read ({' '.join(str(error).split())}); download its files again")
         return [*start, UNREADABLE, classes, "-", "-"]
-    rows = " / ".join(f"{found.rows[part]:,}" if part in found.rows else ABSENT for part in PARTS)
-    weak = "by a dictionary" if (folder / "dict_core.txt").exists() and not found.weak else found.weak_text()
-    return [*start, rows, classes, str(len(found.classes)), weak]
+    rows = " / ".join(f"{counts.rows[part]:,}" if part in counts.rows else ABSENT for part in PARTS)
+    weak = "from a dictionary" if (folder / "dict_core.txt").exists() and not counts.weak else counts.weak_text()
+    return [*start, rows, classes, str(len(counts.classes)), weak]
 
 
 def _graph_row(name: str, paper: dict[str, Any], root: str | None, faults: list[str]) -> list[str]:
@@ -132,7 +135,7 @@ def _graph_row(name: str, paper: dict[str, Any], root: str | None, faults: list[
     else:
         counts["nodes"] = ABSENT
     pairs = [(f"{paper[part]:,}", counts[part]) for part in GRAPH_PARTS]
-    return [paper["title"], _about(name), *(text for pair in pairs for text in pair)]
+    return [paper["title"], description_of(name), *(text for pair in pairs for text in pair)]
 
 
 def _graph_counts(name: str) -> dict[str, str]:
@@ -145,8 +148,3 @@ def _graph_counts(name: str) -> dict[str, str]:
         graph.features.shape[1],
     )
     return {part: f"{number:,}" for part, number in zip(GRAPH_PARTS, numbers, strict=True)}
-
-
-def _about(name: str) -> str:
-    preset = yaml.safe_load((files("drift.paper.presets") / f"{name}.yaml").read_text("utf-8"))
-    return str(preset["description"])

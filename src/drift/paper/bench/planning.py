@@ -1,21 +1,57 @@
-"""Every run that a table or figure of the catalogue takes."""
+"""Choose a part of an exhibit, and list the runs it needs."""
 
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, product
 
 from drift.errors import ConfigError
 from drift.methods import METHODS
-from drift.paper.bench.catalogue import Exhibit, MethodRow
+from drift.paper.bench.catalogue import WHOLE, Exhibit, MethodRow
 from drift.paper.bench.cells import Job
-from drift.paper.bench.configs import make_jobs, task_of
-from drift.paper.presets import PROFILES
+from drift.paper.bench.configs import dataset_of, make_jobs
+from drift.paper.presets import PROFILES, task_of
 from drift.settings import nearest
-from drift.tasks.base import STACKED
+from drift.tasks import TASKS
 
-STACKED_SEEDS, SEEDS = 10, 3  # of models that train many seeds at once, and of others, as the paper has
+STACKED_SEEDS, SEEDS = 10, 3  # of models that are trained on many seeds at once; of others, as in the paper
+
+
+def part_of(
+    exhibit: Exhibit,
+    cells: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> Exhibit:
+    """The exhibit with only these cells, methods (by name or row title) and groups of models. None: all.
+
+    If both cells and models are given, everything chosen is run, even what the profile leaves out.
+    """
+    kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
+    known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
+    kept_methods = _chosen(methods, known, "method", exhibit)
+    rows = [row for row in exhibit.rows if row.method in kept_methods or row.title in kept_methods]
+    baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
+    kept_groups = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
+    run_all = cells is not None and models is not None
+    groups = {
+        profile: {group: WHOLE if run_all else part for group, part in parts.items() if group in kept_groups}
+        for profile, parts in exhibit.groups.items()
+    }
+    return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
+
+
+def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibit: Exhibit) -> Sequence[str]:
+    for name in names or ():
+        if name not in known:
+            raise ConfigError(f"{name!r} is not a {noun} of {exhibit.name}{nearest(name, known)}")
+    return [name for name in known if names is None or name in names]
 
 
 def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Job]:
-    """Every run it takes, those that the profile leaves out too."""
+    """All runs of an exhibit, including those that the profile leaves out.
+
+    seeds: seeds per method and cell; default: 10 for models that train them at once, 3 for others.
+    """
     check_profile(profile)
     if not exhibit.groups[profile]:
         raise ConfigError(f"profile {profile} has no such model of {exhibit.name}; leave out --models")
@@ -25,6 +61,7 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
             if not serves(row, cell):
                 continue
             kind = row.kind or group
+            stacked = TASKS[task_of(dataset_of(cell))].kinds[kind].stacked
             jobs += make_jobs(
                 (group, row.title, cell),
                 kind=kind,
@@ -32,19 +69,20 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
                 method=row.method,
                 settings=row.settings,
                 gold=row.gold,
-                seeds=seeds or (STACKED_SEEDS if kind in STACKED else SEEDS),
+                seeds=seeds or (STACKED_SEEDS if stacked else SEEDS),
                 left_out=not part.has(row, cell),
             )
     return jobs
 
 
 def check_profile(profile: str) -> None:
+    """Raise ConfigError if there is no such profile."""
     if profile not in PROFILES:
         raise ConfigError(f"there is no profile {profile!r}{nearest(profile, PROFILES)}")
 
 
 def serves(row: MethodRow, cell: str) -> bool:
-    """Whether the method is for the task of such a cell, and there are labels to learn from."""
-    if row.gold and cell == "webpage-weak":  # its training sentences have weak tags alone
+    """Whether the method can be used on the data of the cell, and the data has the labels it needs."""
+    if row.gold and cell == "webpage-weak":  # its training sentences have only weak tags
         return False
-    return task_of(cell.rpartition("-")[0]) in METHODS[row.method].tasks
+    return METHODS[row.method].serves(TASKS[task_of(dataset_of(cell))].offers)

@@ -1,4 +1,4 @@
-"""Handwritten digits with few labels: `DriftClassifier` beside its own ablations and scikit-learn's methods."""
+"""Handwritten digits with few labels: `DriftClassifier` compared with its ablations and scikit-learn's methods."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,10 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
-from drift.data.labels import UNLABELED
-from drift.data.splits import sample_per_class
+from drift.data.labels import UNLABELED, sample_per_class
 from drift.estimator import DriftClassifier
-from drift.paper.demos.demo import Bar, Shown
+from drift.paper.demos import Bar, DemoResult
 from drift.report.page import Section, Table, write_page
 from drift.runs.comparing.statistics import paired_t
 from drift.tasks.scoring import mean_and_spread
@@ -38,7 +37,7 @@ SCIKIT_LEARN: dict[str, Callable[[int], Any]] = {
 
 @dataclass
 class Scores:
-    """Test accuracy and seconds of `fit`, one of each a seed."""
+    """Test accuracy and seconds of `fit`, one value per seed."""
 
     accuracy: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -51,58 +50,64 @@ def compare(
     *,
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, Scores]:
-    """Fit every method on every seed's split, interleaved. labels_per_class: None leaves every training row its own."""
+    """Fit every method on the split of every seed, interleaved.
+
+    methods: by title, functions that make an estimator from a seed. labels_per_class: labels to keep; None keeps all.
+    tick: called after every fit.
+    """
     X, y = load_digits(return_X_y=True)
     scores = {name: Scores() for name in methods}
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(y))
         test, train = order[:TEST_ROWS], order[TEST_ROWS:]
-        given = y[train]
+        y_train = y[train]
         if labels_per_class is not None:
-            given = np.full(len(train), UNLABELED)
-            chosen = sample_per_class(y[train], labels_per_class, seed=seed)
-            given[chosen] = y[train][chosen]
+            y_train = np.full(len(train), UNLABELED)
+            labeled = sample_per_class(y[train], labels_per_class, seed=seed)
+            y_train[labeled] = y[train][labeled]
         for name, build in methods.items():
             began = time.perf_counter()
-            model = build(seed).fit(X[train], given)
+            model = build(seed).fit(X[train], y_train)
             scores[name].seconds.append(time.perf_counter() - began)
             scores[name].accuracy.append(float(model.score(X[test], y[test])))
             tick()
     return scores
 
 
-def demo(out: Path, bar: Bar) -> Shown:
-    """The three rows of `DriftClassifier` at 5 labels a class."""
+def demo(out: Path, bar: Bar) -> DemoResult:
+    """Compare three couplings of `DriftClassifier` at 5 labels per class. out: folder for the page."""
     seeds, labels = range(5), 5
     with bar("Digits", len(OURS) * len(seeds)) as tick:
         scores = compare(OURS, labels, seeds, tick=tick)
     rows = [[name, mean_and_spread(row.accuracy), f"{np.median(row.seconds):.1f}"] for name, row in scores.items()]
     table = Table(
-        ["", "accuracy (%)", "seconds a fit"], rows, f"Digits, {labels} labels a class, {len(seeds)} seeds, mean ± std"
+        ["", "accuracy (%)", "seconds per fit"],
+        rows,
+        f"Digits, {labels} labels per class, {len(seeds)} seeds, mean ± std",
     )
     gain = paired_t(scores["DRIFT"].accuracy, scores["Supervised"].accuracy)
     gap = paired_t(scores["DRIFT"].accuracy, scores["Self-training"].accuracy)
     findings = [
-        f"DRIFT minus the labels alone is {gain.in_words('DRIFT')}.",
+        f"DRIFT minus Supervised is {gain.in_words('DRIFT')}.",
         f"DRIFT minus Self-training is {gap.in_words('DRIFT')}.",
     ]
-    done = (
-        f"scikit-learn's handwritten digits: {TEST_ROWS} random images for testing, the others for training, of which"
-        f" {labels} a class keep their label; a new split a seed, the same for all rows of the table."
+    method = (
+        f"scikit-learn's handwritten digits: {TEST_ROWS} random images for testing, the others for training, with"
+        f" {labels} labels per class. Each seed has a new split, the same for all rows of the table."
     )
     page = write_page(
         out / "report.html",
-        f"Digits with {labels} labels a class",
+        f"Digits with {labels} labels per class",
         [
-            Section("What was done", [done]),
-            Section("What came out", findings, [table]),
-            Section("How to make this page", commands=["drift demo digits"]),
+            Section("Method", [method]),
+            Section("Results", findings, [table]),
+            Section("How to reproduce this page", commands=["drift demo digits"]),
         ],
     )
-    return Shown([table], findings, page, NEXT_STEPS)
+    return DemoResult([table], findings, page, NEXT_STEPS)
 
 
 NEXT_STEPS = (
-    ("python benchmarks/digits.py", "the same beside scikit-learn's methods, 10 seeds, 5 and 10 labels a class"),
+    ("python benchmarks/digits.py", "the same with scikit-learn's methods, 10 seeds, 5 and 10 labels per class"),
     ("python -c 'import drift; help(drift.DriftClassifier)'", "fit and predict on your own vectors"),
 )

@@ -1,7 +1,8 @@
-"""The paper's warm-up (section TwoMoon, figures 1 and 2): Self-training beside DRIFT on two moons.
+"""The paper's first example (section TwoMoon, figures 1 and 2): Self-training and DRIFT on two moons.
 
-A two-layer network of 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. The two
-methods differ in the coupling alone: same data, same start, same batches. All trials of a configuration train at once.
+A two-layer network with 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. The two
+methods differ only in the coupling: data, start and batches are the same. All trials of a configuration are trained at
+once.
 """
 
 import copy
@@ -31,7 +32,7 @@ COMPARED_METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "
 
 @dataclass(frozen=True)
 class MoonsConfig:
-    """The paper's settings; it names no noise and no batch size: docs/two-moons.md says why these."""
+    """The paper's settings. It does not give noise and batch size; docs/two-moons.md explains the values used here."""
 
     noise: float = 0.1
     batch_size: int = 250
@@ -45,7 +46,10 @@ class MoonsConfig:
 
 @dataclass
 class Trials:
-    """What one method did: test accuracy `(trials, epochs + 1)`, epoch 0 being θinit, and students kept on the way."""
+    """The trials of one method.
+
+    accuracy: on test, `(trials, epochs + 1)`; epoch 0 is θinit. students: stacked students by epoch, if kept.
+    """
 
     accuracy: np.ndarray
     students: dict[int, Stacked] = field(default_factory=dict)
@@ -62,13 +66,15 @@ def run(
     stacked: bool = True,
     networks: Sequence[nn.Module] = (),
 ) -> Trials:
-    """Train one trial a seed, all at once.
+    """Train one trial per seed, all at once.
 
-    keep: epochs whose stacked students are kept; tick: called after every epoch; stacked: False trains a single seed
-    as a plain module, to time and check the stacked way against; networks: what to start from, one a seed, if not new.
+    keep: epochs whose stacked students are kept.
+    tick: called after every epoch.
+    stacked: False trains a single seed as a plain module, for tests and timing.
+    networks: initial networks, one per seed; default: new ones.
     """
     if not stacked and len(seeds) != 1:
-        raise ConfigError(f"{len(seeds)} seeds without stacking; call run once a seed")
+        raise ConfigError(f"{len(seeds)} seeds without stacking; call run once per seed")
 
     def joined(parts: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(parts)) if stacked else parts[0]
@@ -81,7 +87,7 @@ def run(
     game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
-    method = GameMethod(game)
+    method = GameMethod.around(game)
     Phase(method, repeat([Batch((x_l, y_l))]), _adam(student, config), initial=True).run(range(config.initial_epochs))
     method.start()
     optimizer = _adam(student, config)
@@ -103,18 +109,22 @@ def run(
 def compare(
     config: MoonsConfig, seeds: Sequence[int], *, keep: Sequence[int] = (), tick: Callable[[], None] = lambda: None
 ) -> dict[str, Trials]:
-    """Both methods on the same trials, side by side: a thread each, as torch computes without Python's lock."""
-    networks = [_network(config, seed) for seed in seeds]  # drawn here: torch's global generator is not for two threads
+    """Train both methods on the same trials, each in its own thread: torch releases Python's lock.
+
+    keep, tick: as for `run`.
+    """
+    # Not in the threads: they would share torch's global generator.
+    networks = [_network(config, seed) for seed in seeds]
     with ThreadPoolExecutor() as pool:
         runs = {
             name: pool.submit(run, config, seeds, coupling, keep=keep, tick=tick, networks=networks)
             for name, coupling in COMPARED_METHODS.items()
         }
-        return {name: started.result() for name, started in runs.items()}
+        return {name: future.result() for name, future in runs.items()}
 
 
 def stuck_trial(results: dict[str, Trials]) -> int:
-    """The trial on which Self-training ends furthest behind DRIFT: the one the paper's figure 2 would show."""
+    """The trial in which Self-training ends furthest behind DRIFT, for figure 2."""
     return int((results["DRIFT"].accuracy[:, -1] - results["Self-training"].accuracy[:, -1]).argmax())
 
 

@@ -1,4 +1,4 @@
-"""The warm-up as a demonstration: the table, the paper's figures 1 and 2, and a page."""
+"""Two moons as a demonstration: a table, the paper's figures 1 and 2, and a page."""
 
 import json
 from dataclasses import asdict
@@ -10,10 +10,10 @@ import torch
 
 import drift
 from drift.data.files import atomic_file
-from drift.paper.demos.demo import Bar, Shown
+from drift.paper.demos import Bar, DemoResult
 from drift.paper.demos.moons import COMPARED_METHODS, MoonsConfig, Trials, compare, stuck_trial
 from drift.paper.demos.two_moons import two_moons
-from drift.report import figures
+from drift.report import figures, method_figures
 from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.comparing.statistics import TTest, paired_t
 from drift.tasks.scoring import mean_and_spread
@@ -23,8 +23,8 @@ EPOCHS_SHOWN = (20, 150)
 RESULT = "result.json"
 
 
-def demo(out: Path, bar: Bar) -> Shown:
-    """Train both methods on the same trials; print, draw and write down what came out."""
+def demo(out: Path, bar: Bar) -> DemoResult:
+    """Train both methods on the same trials, and write figures and a page into the folder `out`."""
     config = MoonsConfig()
     with bar("Two moons", len(COMPARED_METHODS) * config.epochs) as tick:
         results = compare(config, range(TRIALS), keep=EPOCHS_SHOWN, tick=tick)
@@ -35,44 +35,44 @@ def demo(out: Path, bar: Bar) -> Shown:
     pictures = [_figure_1(out, accuracy), _figure_2(out, config, results, trial)]
     findings = [f"Over {n} trials DRIFT minus Self-training is {test.in_words('DRIFT')}." for n, test in tests.items()]
     setting = (
-        f"12 labelled and 500 unlabelled points a class, noise {config.noise}, batches of {config.batch_size}, a"
+        f"12 labelled and 500 unlabelled points per class, noise {config.noise}, batches of {config.batch_size}, a"
         f" network of two layers with {config.hidden} tanh units, {config.initial_epochs} supervised epochs, then"
         f" {config.epochs} of self-training with Adam at {config.learning_rate}, α = {config.alpha}, τ = {config.tau}."
-        " The two methods differ in one argument: whether the student anticipates its teacher. Accuracy is on 500"
-        " points a trial that neither method saw."
+        " The two methods differ in one argument: whether the gradient of the student passes through the teacher."
+        " Accuracy is measured on 500 test points per trial."
     )
     page = write_page(
         out / "report.html",
-        "Two moons: Self-training beside DRIFT",
+        "Two moons: Self-training and DRIFT",
         [
-            Section("What was done", [setting]),
-            Section("What came out", findings, [table]),
+            Section("Method", [setting]),
+            Section("Results", findings, [table]),
             Section("Learning curves", [], [], pictures[:1]),
-            Section("Where the border runs", [], [], pictures[1:]),
-            Section("How to make this page", commands=["drift demo moons"]),
+            Section("Decision regions", [], [], pictures[1:]),
+            Section("How to reproduce this page", commands=["drift demo moons"]),
         ],
     )
-    return Shown([table], findings, page, NEXT_STEPS)
+    return DemoResult([table], findings, page, NEXT_STEPS)
 
 
-def kept_demo(out: Path, bar: Bar) -> tuple[list[Path], list[str]]:
-    """Files and findings of `demo`, which is run only if `out` does not hold those of these settings and version."""
-    if (kept := kept_files(out)) is not None:
-        return kept
-    shown = demo(out, bar)
-    files = [shown.page, *sorted(out.glob("moons-*"))]
-    told = {"about": _about(), "files": [file.name for file in files], "findings": list(shown.findings)}
+def cached_demo(out: Path, bar: Bar) -> tuple[list[Path], list[str]]:
+    """Files and findings of `demo`. It is run only if the folder does not hold them for these settings and version."""
+    if (cached := cached_files(out)) is not None:
+        return cached
+    result = demo(out, bar)
+    files = [result.page, *sorted(out.glob("moons-*"))]
+    content = {"about": _about(), "files": [file.name for file in files], "findings": list(result.findings)}
     with atomic_file(out / RESULT) as aside:
-        aside.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    return files, list(shown.findings)
+        aside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return files, list(result.findings)
 
 
-def kept_files(out: Path) -> tuple[list[Path], list[str]] | None:
-    """Files and findings of a demo of these settings and version in the folder; None if they are not there."""
+def cached_files(out: Path) -> tuple[list[Path], list[str]] | None:
+    """Files and findings in the folder, if it holds those of these settings and this version; else None."""
     try:
-        kept = json.loads((out / RESULT).read_text(encoding="utf-8"))
-        files, findings = [out / name for name in kept["files"]], list(kept["findings"])
-        current = kept["about"] == _about() and all(file.exists() for file in files)
+        content = json.loads((out / RESULT).read_text(encoding="utf-8"))
+        files, findings = [out / name for name in content["files"]], list(content["findings"])
+        current = content["about"] == _about() and all(file.exists() for file in files)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return (files, findings) if current else None
@@ -83,8 +83,11 @@ def _about() -> dict[str, Any]:
 
 
 NEXT_STEPS = (
-    ("drift demo digits", "handwritten digits with 5 labels a class"),
-    ("python -c 'import drift; help(drift.DriftClassifier)'", "scikit-learn's fit and predict on your own vectors"),
+    ("drift demo digits", "handwritten digits with 5 labels per class"),
+    (
+        "python -c 'import drift; help(drift.DriftClassifier)'",
+        "fit and predict on your own vectors, as in scikit-learn",
+    ),
     ("python -c 'import drift; help(drift.Game)'", "your own network and training loop"),
 )
 
@@ -99,7 +102,7 @@ def _table(accuracy: dict[str, np.ndarray], tests: dict[int, TTest]) -> Table:
 
 
 def _figure_1(out: Path, accuracy: dict[str, np.ndarray]) -> Picture:
-    path = figures.save(figures.learning_curves(accuracy), out, "moons-learning")
+    path = figures.save(method_figures.learning_curves(accuracy), out, "moons-learning")
     ends = "; ".join(f"{name} ends at {mean_and_spread(scores[:, -1])} %" for name, scores in accuracy.items())
     return Picture(path, f"Test accuracy over epochs. {ends}.", "The paper's figure 1.")
 
@@ -107,7 +110,7 @@ def _figure_1(out: Path, accuracy: dict[str, np.ndarray]) -> Picture:
 def _figure_2(out: Path, config: MoonsConfig, results: dict[str, Trials], trial: int) -> Picture:
     data = two_moons(seed=trial, noise=config.noise)
 
-    def panel(name: str, epoch: int) -> figures.Panel:
+    def panel(name: str, epoch: int) -> method_figures.Panel:
         network = results[name].students[epoch].trial(trial).eval()
 
         @torch.no_grad()
@@ -115,15 +118,16 @@ def _figure_2(out: Path, config: MoonsConfig, results: dict[str, Trials], trial:
             return torch.softmax(network(torch.from_numpy(points).float()), -1)[:, 1].numpy()
 
         score = 100 * results[name].accuracy[trial, epoch]
-        return figures.Panel(f"{name}, epoch {epoch}: {score:.1f} %", probability)
+        return method_figures.Panel(f"{name}, epoch {epoch}: {score:.1f} %", probability)
 
     panels = [[panel(name, epoch) for epoch in EPOCHS_SHOWN] for name in COMPARED_METHODS]
     labeled = data.x_labeled.numpy(), data.y_labeled.numpy()
-    path = figures.save(figures.decision_regions(panels, data.x_unlabeled.numpy(), labeled), out, "moons-regions")
+    figure = method_figures.decision_regions(panels, data.x_unlabeled.numpy(), labeled)
+    path = figures.save(figure, out, "moons-regions")
     gap = 100 * (results["DRIFT"].accuracy[:, -1] - results["Self-training"].accuracy[:, -1])
     caption = (
-        f"The paper's figure 2, on trial {trial}, picked because Self-training ends furthest behind DRIFT there"
-        f" ({gap[trial]:.1f} points). The other way round, DRIFT ends at most {-gap.min():.1f} points behind (trial"
-        f" {gap.argmin()})."
+        f"The paper's figure 2, on trial {trial}, which was chosen because Self-training ends furthest behind DRIFT"
+        f" there ({gap[trial]:.1f} points). In the opposite case, trial {gap.argmin()}, DRIFT ends {-gap.min():.1f}"
+        " points behind."
     )
-    return Picture(path, "Decision regions of both methods at two epochs; accuracies stand in the titles.", caption)
+    return Picture(path, "Decision regions of both methods at two epochs; the titles give the accuracies.", caption)

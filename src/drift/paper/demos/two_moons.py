@@ -1,4 +1,4 @@
-"""Two moons: the paper's warm-up data, drawn anew for every seed."""
+"""Two moons: the data of the paper's first example, drawn separately for every seed."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Moons:
-    """Points `(n, 2)` and classes `(n,)`; unlabelled classes are kept for measuring only."""
+    """Points `(n, 2)` and classes `(n,)`; `y_unlabeled` is never trained on."""
 
     x_labeled: Tensor
     y_labeled: Tensor
@@ -21,9 +21,11 @@ class Moons:
 
 
 def two_moons(*, seed: int, noise: float, labeled: int = 12, unlabeled: int = 500, test: int = 250) -> Moons:
-    """Draw so many points a class; the three parts are disjoint. The paper has 12 labelled and 500 unlabelled.
+    """Draw points in three disjoint parts.
 
-    Differs from paper: it does not say what accuracy is measured on; we draw test points apart from both.
+    labeled, unlabeled, test: points per class; the paper has 12 labelled and 500 unlabelled. noise: standard deviation.
+
+    The paper does not say on which points accuracy is measured. Here test points are separate from both other parts.
     """
     counts = np.array([labeled, unlabeled, test])
     X, y = make_moons(n_samples=(counts.sum(), counts.sum()), noise=noise, random_state=seed)

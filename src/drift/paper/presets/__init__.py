@@ -1,6 +1,7 @@
-"""The settings of each dataset in the paper, and those that fit a laptop: one YAML a dataset, read here.
+"""Settings for each dataset in the paper: the paper's own, and others that fit a laptop. One YAML file per dataset.
 
-A setting is `weak` or `semi` with the usual model, or the name of another model the paper tries (`textcnn`, `grand`).
+A file has one section per setting: `weak` or `semi` for the usual model, or the name of another model in the paper
+(`textcnn`, `grand`).
 """
 
 import copy
@@ -14,55 +15,53 @@ import yaml
 from drift.errors import ConfigError
 from drift.settings import nearest
 
-ABOUT = {"description", "task", "source"}  # what is true of a dataset in every setting
+GENERAL = {"description", "task", "source"}  # keys that are not settings
 PROFILES = ("paper", "laptop")
-DEFAULTS = "defaults"
 
 
 def preset_names(task: str | None = None) -> list[str]:
-    """The datasets there are presets for, of one task (`text`, `tokens`, `nodes`) or of all."""
-    stems = [file.name.removesuffix(".yaml") for file in files(__name__).iterdir() if file.name.endswith(".yaml")]
-    names = sorted(stem for stem in stems if stem != DEFAULTS)
-    return names if task is None else [name for name in names if _content(name)["task"] == task]
+    """Names of the datasets with presets. task: only those of this task (`text`, `tokens`, `nodes`)."""
+    names = sorted(file.name.removesuffix(".yaml") for file in files(__name__).iterdir() if file.name.endswith(".yaml"))
+    return names if task is None else [name for name in names if task_of(name) == task]
+
+
+def task_of(name: str) -> str:
+    """The task of a dataset: `text`, `tokens` or `nodes`."""
+    return str(_content(name)["task"])
+
+
+def description_of(name: str) -> str:
+    """One line about a dataset."""
+    return str(_content(name)["description"])
 
 
 def preset(
     name: str, setting: str, profile: str = "paper", kind: str = "finetuned", *, task: str | None = None
 ) -> dict[str, Any]:
-    """The configuration of a dataset in one setting and profile, in sections model, method and training.
+    """The settings of a dataset, in sections model, method and training.
 
-    kind: of model, `frozen`, `finetuned` or `textcnn`: a laptop's profile differs by it. The paper fine-tunes.
-    task: what the dataset must be for, if it matters.
+    name: the dataset. setting: the section of its file. profile: "paper" or "laptop".
+    kind: the kind of model, such as `frozen`, `finetuned` or `textcnn`; the laptop profile has settings for each.
+    task: if given, the dataset must be for this task.
     """
     content = _content(_one_of(preset_names(task), name, f"preset for {task}" if task else "preset"))
-    settings = [key for key in content if key not in ABOUT]
+    settings = [key for key in content if key not in GENERAL]
     profiles: dict[str, dict[str, Any]] = content[_one_of(settings, setting, f"setting of {name}")]
-    found = profiles[_one_of(PROFILES, profile, "profile")]
-    return found.get(kind, {}) if profile == "laptop" else found
+    chosen = profiles[_one_of(PROFILES, profile, "profile")]
+    return chosen.get(kind, {}) if profile == "laptop" else chosen
 
 
 def _content(name: str) -> dict[str, Any]:
-    return copy.deepcopy(_parsed(name))  # callers change what they get
+    return copy.deepcopy(_parsed(name))  # callers may change it
 
 
 @cache
 def _parsed(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
-    return found
+    content: dict[str, Any] = yaml.safe_load((files(__name__) / f"{name}.yaml").read_text("utf-8"))
+    return content
 
 
-def _one_of(known: Iterable[str], name: str, kind: str) -> str:
+def _one_of(known: Iterable[str], name: str, noun: str) -> str:
     if name in known:
         return name
-    raise ConfigError(f"{name!r} is not a {kind}{nearest(name, known)}")
-
-
-def defaults(task: str, kind: str, *, weak: bool) -> dict[str, Any]:
-    """Where nothing else is said: the configuration for a task and a kind of model."""
-    content = _content(DEFAULTS)[task]
-    found: dict[str, Any] = content[_one_of(content, kind, f"kind of model for {task}")]
-    over = found.pop("weak", {})
-    if weak:
-        for section, values in over.items():
-            found[section] = {**found.get(section, {}), **values}
-    return found
+    raise ConfigError(f"{name!r} is not a {noun}{nearest(name, known)}")

@@ -1,25 +1,33 @@
-"""`drift.compare`: finished runs side by side, tested seed by seed where they can be, with what makes it unfair."""
+"""`drift.compare`: finished runs side by side, with paired tests where possible, and what makes a comparison unfair."""
 
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from drift.data.tables import is_in_memory
-from drift.errors import ConfigError, DataError, FileError
+from drift.errors import ConfigError, DataError
 from drift.runs.comparing.statistics import TTest, holm, paired_t, welch_t
 from drift.runs.comparing.tables import Cell, ScoreTable, check_ending, write_table
-from drift.training.run_folder import DATA, METRICS, MOST_TOLD, RunFolder, differing, flat
+from drift.runs.record import read_fingerprint, read_record, read_settings
+from drift.tasks.record import HeldOutScores
+from drift.training.run_folder import MOST_LISTED, RunFolder, differing, flat
 
 PARTS = ("dev", "test")
-CUTS = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by the seed
+DRAWN = ("labels_per_class", "train_rows", "dev_rows", "test_rows")  # settings of data that draw rows by seed
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run's folder says of it. scores: of a part ("dev", "test") and a measure, by seed."""
+    """What a comparison needs of a finished run.
+
+    scores: by part ("dev", "test") and measure, then by seed. budget: gold labels, for a reader. trials: of a search on
+    dev. settings: all but the seeds. data: hash of the data. rows: identifies the rows of dev and test.
+    drawn_by_seed: other seeds use other rows of the same data, so that the hashes differ.
+    """
 
     path: Path
     task: str
@@ -27,47 +35,40 @@ class Finished:
     measures: dict[str, str]
     scores: dict[tuple[str, str], dict[int, float]]
     budget: str
-    trials: int  # of tuning on dev
+    trials: int
     first_seed: int
-    settings: str  # all but the seeds
-    data: str  # its fingerprint
-    rows: dict[str, tuple[Any, ...]]  # what dev and test are, by name
-    cut_by_seed: bool  # other seeds see other rows of the same data, so that fingerprints differ
+    settings: str
+    data: str
+    rows: dict[str, tuple[Any, ...]]
+    drawn_by_seed: bool
 
     @classmethod
     def read(cls, path: str | Path) -> "Finished":
         folder = RunFolder(path)
-        config, metrics, data = folder.config(), folder.read_json(METRICS), folder.read_json(DATA)
-        try:
-            parts = [part for part in PARTS if part in metrics]
-            if not metrics["measures"]:
-                raise ValueError("it measured nothing")
-            budget, first_seed = metrics["label_budget"], config["training"]["seed"]
-            found = cls(
-                path=folder.path,
-                task=metrics["task"],
-                method=metrics["method"],
-                measures=metrics["measures"],
-                scores={
-                    (part, measure): {
-                        seed: float(score[measure])
-                        for seed, score in zip(metrics["seeds"], metrics[part]["scores"], strict=True)
-                    }
-                    for part, measure in product(parts, metrics["measures"])
-                },
-                budget=f"{budget['train']:,} to train + {budget['dev']:,} dev",
-                trials=metrics.get("tuning", {}).get("trials", 0),
-                first_seed=first_seed,
-                settings=json.dumps({**config, "seeds": None, "training": {**config["training"], "seed": None}}),
-                data=data["fingerprint"],
-                rows={part: _rows(config, part, metrics[part]["rows"]) for part in parts},
-                cut_by_seed=any(config["data"].get(name) is not None for name in CUTS),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise FileError(f"{path} is a run of another version of drift ({type(error).__name__}: {error})") from error
-        if not parts:
+        stored = folder.config()
+        task, record = read_record(folder)
+        config = read_settings(folder, task).model_dump(mode="json")
+        found = {part: scores for part in PARTS if (scores := record.scores_on(part)) is not None}
+        if not found:
             raise DataError(f"{path} has no scores, for it had no dev and no test set; train it with --dev or --test")
-        return found
+        budget = record.label_budget
+        return cls(
+            path=folder.path,
+            task=task.name,
+            method=record.method,
+            measures=record.measures,
+            scores={
+                (part, measure): _by_seed(record.seeds, found[part], measure)
+                for part, measure in product(found, record.measures)
+            },
+            budget=f"{budget.train:,} to train + {budget.dev:,} dev",
+            trials=0 if record.tuning is None else record.tuning.trials,
+            first_seed=config["training"]["seed"],
+            settings=json.dumps({**stored, "seeds": None, "training": {**stored["training"], "seed": None}}),
+            data=read_fingerprint(folder),
+            rows={part: task.scored_rows(config, part, scores.rows) for part, scores in found.items()},
+            drawn_by_seed=any(config["data"].get(name) is not None for name in DRAWN),
+        )
 
     def same_rows(self, other: "Finished", part: str) -> bool:
         """Whether both were scored on the same rows: of the same data, or at least of the same file and number."""
@@ -77,12 +78,8 @@ class Finished:
         return rows == other.rows[part] and not is_in_memory(str(rows[0]))  # "the DataFrame" may be any
 
 
-def _rows(config: Mapping[str, Any], part: str, count: int) -> tuple[Any, ...]:
-    data = config["data"]
-    if config["task"] == "nodes":
-        return data["train"], data["edges"], data["dev_nodes"], data["test_nodes"], count
-    cut = data[f"{part}_rows"]
-    return data[part], cut, None if cut is None else config["training"]["seed"], count
+def _by_seed(seeds: Sequence[int], part: HeldOutScores, measure: str) -> dict[int, float]:
+    return {seed: scores[measure] for seed, scores in zip(seeds, part.scores, strict=True)}
 
 
 @dataclass
@@ -104,40 +101,68 @@ class RunGroup:
 
 
 def compare(
-    *runs: str | Path,
+    runs: Sequence[str | Path] | str | Path = (),
+    *more: str | Path,
     baseline: str | Path | None = None,
     paired_t: bool = False,
     out: str | Path | None = None,
 ) -> ScoreTable:
-    """Compare runs by their folders: scores with their spread, and tests of each against the baseline.
+    """Compare finished runs: scores with their spread, and a test of each against the baseline.
 
-    Runs with the same settings and other seeds are one line. baseline: a run's folder, the first if left out. Where
-    two lines have seeds in common on the same rows, the test is a paired t-test, else Welch's, and a note says so;
-    paired_t: refuse what cannot be paired. Several p-values are corrected by Holm's procedure. out: a file to write
-    the table to, .md, .tex or .csv.
+    Runs with the same settings and other seeds form one line. If two lines have seeds in common on the same rows, the
+    test is a paired t-test, otherwise Welch's, and a note says so. Several p-values are corrected by Holm's procedure.
+
+    Parameters
+    ----------
+    runs : sequence of paths
+        Folders of finished runs of one task.
+    *more : path
+        Deprecated: give all runs as one list.
+    baseline : path, default=None
+        Folder of the run to test against; by default the first of `runs`.
+    paired_t : bool, default=False
+        Raise an error for what cannot be paired, instead of an unpaired test.
+    out : path, default=None
+        Also write the table to this file: .md, .tex or .csv.
+
+    Returns
+    -------
+    ScoreTable
+        The table; printing it is left to the caller.
     """
+    if isinstance(runs, (str, Path)):
+        warnings.warn("compare takes a list of runs; give compare([run, run])", FutureWarning, stacklevel=2)
+        runs = [runs, *more]
     if out is not None:
         check_ending(out)
     paths = list(dict.fromkeys(map(Path, [*([] if baseline is None else [baseline]), *runs])))
     if not paths:
         raise ConfigError("no run was given; name the folders of some")
-    found = [Finished.read(path) for path in paths]
-    first = found[0]
-    for run in found:
+    table = _table([Finished.read(path) for path in paths], paired_t=paired_t)
+    if out is not None:
+        write_table(table, out)
+    return table
+
+
+def _table(finished: Sequence[Finished], *, paired_t: bool) -> ScoreTable:
+    """The table of these runs; the first belongs to the baseline."""
+    first = finished[0]
+    for run in finished:
         if run.task != first.task:
             raise ConfigError(f"{run.path} is of {run.task}, {first.path} of {first.task}; compare runs of one task")
         if run.measures != first.measures:
             own, other = (", ".join(each.measures.values()) for each in (run, first))
             raise ConfigError(f"{run.path} is scored by {own}, {first.path} by {other}; compare runs with one score")
-    rows = _grouped(found)
+    rows = _grouped(finished)
     columns = [key for key in product(PARTS, first.measures) if any(row.scores(*key) for row in rows)]
     names = {key: f"{key[0]} {first.measures[key[1]]}" for key in columns}
-    # Tested is what was chosen by, on rows that chose nothing if there are such.
+    # The measure of model selection, on rows that selected nothing if there are such.
     part = "test" if any("test" in run.rows for run in rows[0].runs) else "dev"
     key = part, next(iter(first.measures))
     tests, notes = _tests(rows, key, only_paired=paired_t)
-    table = ScoreTable(
-        title=f"{len(found)} run{'s' if len(found) > 1 else ''}: mean ± standard deviation over seeds, in percent",
+    count = f"{len(finished)} run{'s' if len(finished) > 1 else ''}"
+    return ScoreTable(
+        title=f"{count}: mean ± standard deviation over seeds, in percent",
         columns=list(names.values()),
         rows={
             row.name: {name: Cell(scores) for key, name in names.items() if (scores := row.scores(*key))}
@@ -147,9 +172,6 @@ def compare(
         tests={(name, names[key]): test for name, test in tests.items()},
         notes=[*notes, *_differences(rows), *_budget_notes(rows), *_warnings(rows)],
     )
-    if out is not None:
-        write_table(table, out)
-    return table
 
 
 def _grouped(runs: Sequence[Finished]) -> list[RunGroup]:
@@ -209,9 +231,9 @@ def _differences(rows: Sequence[RunGroup]) -> list[str]:
     notes = []
     for row, own in zip(rows[1:], others, strict=True):
         differ = differing(first, own)
-        told = [f"{name} is {own.get(name)!r}, there {first.get(name)!r}" for name in differ[:MOST_TOLD]]
-        more = f", and {len(differ) - MOST_TOLD} more" if len(differ) > MOST_TOLD else ""
-        notes += [f"{row.name} differs from {rows[0].name}: {', '.join(told)}{more}"] if differ else []
+        listed = [f"{name} is {own.get(name)!r}, there {first.get(name)!r}" for name in differ[:MOST_LISTED]]
+        more = f", and {len(differ) - MOST_LISTED} more" if len(differ) > MOST_LISTED else ""
+        notes += [f"{row.name} differs from {rows[0].name}: {', '.join(listed)}{more}"] if differ else []
     return notes
 
 
@@ -228,12 +250,12 @@ def _warnings(rows: Sequence[RunGroup]) -> list[str]:
     warnings = [
         f"warning: runs of {row.name} saw other data (fingerprints differ)"
         for row in rows
-        if len({run.data for run in row.runs if not run.cut_by_seed}) > 1
+        if len({run.data for run in row.runs if not run.drawn_by_seed}) > 1
     ]
     for row in others:
         pairs = [(a, b) for a in row.runs for b in baseline.runs if a.first_seed == b.first_seed]
         for ours, theirs in pairs or [(row.runs[0], baseline.runs[0])]:
-            if ours.data != theirs.data and (pairs or not ours.cut_by_seed):
+            if ours.data != theirs.data and (pairs or not ours.drawn_by_seed):
                 warnings.append(f"warning: {row.name} and {baseline.name} saw other data (fingerprints differ)")
             parts = [part for part in PARTS if part in ours.rows and part in theirs.rows]
             warnings += [

@@ -1,4 +1,4 @@
-"""Whether one method is ahead of another, or it may be chance."""
+"""Statistical tests: whether one method is better than another."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scipy import stats
 
 @dataclass(frozen=True)
 class TTest:
-    """Two methods: mean difference, its standard error, t, two-sided p, number of pairs; 0 of Welch's."""
+    """A test of two methods: mean difference, its standard error, t, two-sided p, and pairs (0 for Welch's test)."""
 
     difference: float
     standard_error: float
@@ -19,7 +19,7 @@ class TTest:
     pairs: int
 
     def gap(self) -> str:
-        """The difference in points with its standard error, for scores that are shares: "+0.15 ± 0.08"."""
+        """The difference in percentage points with its standard error: "+0.15 ± 0.08"."""
         points = round(100 * self.difference, 2) + 0.0  # + 0.0 turns -0.0 into 0.0
         return f"{points:+.2f} ± {100 * self.standard_error:.2f}"
 
@@ -29,13 +29,13 @@ class TTest:
         return "< 0.001" if self.p < 0.001 else f"{self.p:.3f}"
 
     def in_words(self, name: str) -> str:
-        """Difference, p and what they mean of the method that is named."""
-        meant = {
+        """Difference and p, and what they say about the method `name`."""
+        meaning = {
             "win": f"{name} is better, and chance alone would rarely do that",
             "loss": f"{name} is worse, and chance alone would rarely do that",
             "tie": "the difference is not significant",
         }[self.verdict()]
-        return f"{self.gap()} points ({self.p_words()}, {self.pairs} pairs): {meant}"
+        return f"{self.gap()} points ({self.p_words()}, {self.pairs} pairs): {meaning}"
 
     def p_words(self) -> str:
         return f"p = {self.p_text()}" if self.p >= 0.001 else f"p {self.p_text()}"
@@ -48,16 +48,16 @@ class TTest:
 
 
 def without_spread(difference: float, *, pairs: int) -> TTest:
-    """The same difference in every pair: t = 0 and p = 1 if there is none, else neither is known.
+    """The test if the difference is the same in every pair: t = 0 and p = 1 if it is 0, otherwise both are unknown.
 
-    Of a few hundred rows equal gaps are common, and t = ∞, p = 0 would call two such seeds sure.
+    Equal differences are common on a few hundred rows; t = ∞ and p = 0 would take two such seeds for certainty.
     """
     same = math.isclose(difference, 0.0, abs_tol=1e-12)
     return TTest(0.0 if same else difference, 0.0, 0.0 if same else math.nan, 1.0 if same else math.nan, pairs)
 
 
 def paired_t(ours: Sequence[float] | np.ndarray, theirs: Sequence[float] | np.ndarray) -> TTest:
-    """Student's paired t-test of ours against theirs, seed by seed."""
+    """Student's paired t-test of ours against theirs, paired by seed."""
     a, b = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     if a.shape != b.shape or a.ndim != 1 or len(a) < 2:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Results side by side: methods down, cells across, with spread, paired tests and the paper's figures."""
+"""Tables of scores: one row per method, one column per dataset, with spread, tests and the paper's figures."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ from drift.errors import ConfigError
 from drift.runs.comparing.statistics import TTest, paired_t, welch_t
 from drift.tasks.scoring import mean_and_spread
 
-WIDE = 10_000  # columns at a pipe, where nothing need be wrapped
+WIDE = 10_000  # columns of a pipe, where nothing is wrapped
 LATEX = {
     "\\": r"\textbackslash{}",
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -28,7 +28,9 @@ LATEX = {
     "<": "$<$",
     ">": "$>$",
     "α": r"$\alpha$",
-    **{mark: f"{{{mark}}}" for mark in "[*"},  # at the beginning of a row they would belong to the break before
+    **{
+        mark: f"{{{mark}}}" for mark in "[*"
+    },  # at the beginning of a row they would be taken for an argument of the line break before
     "τ": r"$\tau$",
     "ω": r"$\omega$",
     "θ": r"$\theta$",
@@ -42,10 +44,11 @@ MARKDOWN = {mark: f"\\{mark}" for mark in "\\|*_`<>[]&~$"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One method in one column. scores: shares by seed; none if it was not run, which would take so many hours.
+    """One method in one column.
 
-    paper: the paper's figure, in percent, as it is printed there. failed: it was run, in vain. wanted: how many seeds
-    there are to be. rows_by_seed: each seed was trained and scored on rows of its own.
+    scores: between 0 and 1, by seed; empty if it was not run. hours: how long that would take.
+    paper: the paper's figure, in percent, as printed there. failed: the run failed.
+    wanted: number of seeds that are planned. rows_by_seed: each seed was trained and scored on other rows.
     """
 
     scores: Mapping[int, float] = field(default_factory=dict)
@@ -64,10 +67,10 @@ class Cell:
         return float(np.mean(list(self.scores.values()))) if self.scores else None
 
     def text(self) -> str:
-        """Mean ± standard deviation in percent; of one seed, the score."""
+        """Mean ± standard deviation in percent; a single seed has no deviation."""
         if self.scores:
-            told = mean_and_spread([*self.scores.values()])
-            return told if self.is_whole else f"{told} ({len(self.scores)} of {self.wanted} seeds)"
+            scores = mean_and_spread([*self.scores.values()])
+            return scores if self.is_whole else f"{scores} ({len(self.scores)} of {self.wanted} seeds)"
         if self.failed:
             return "failed"
         if self.hours is None:
@@ -78,11 +81,13 @@ class Cell:
 
 @dataclass
 class ScoreTable:
-    """rows: method -> column -> cell; a column a method has no cell in stays blank.
+    """A table of scores.
 
-    baseline: the row every other is tested against, seed by seed. tests: by row and column, in place of the paired
-    t-tests that are made otherwise; one of 0 pairs is Welch's, unpaired. budgets: gold labels by column, in words.
-    apart: rows that are no rival to the others, such as one that learns from all labels, and are never the best.
+    rows: cells by method and column; a missing cell is blank.
+    baseline: the row that the others are tested against.
+    tests: by row and column, instead of the paired t-tests that are made by default; one with 0 pairs is Welch's.
+    budgets: gold labels by column, for a reader.
+    apart: rows that do not compete, such as one trained on all labels; they are never the best.
     """
 
     title: str
@@ -99,9 +104,9 @@ class ScoreTable:
             raise ConfigError(f"there is no row {self.baseline!r} to test against; rows are {', '.join(self.rows)}")
 
     def test(self, row: str, column: str) -> TTest | None:
-        """This row against the baseline on the seeds both have; None if there are not two, or there is no baseline.
+        """This row against the baseline on their common seeds; None if there are fewer than two, or no baseline.
 
-        Where a seed means rows of its own on one side alone, equal seeds are no pair.
+        If only one side has other rows for each seed, equal seeds are not paired.
         """
         if self.tests is not None:
             return self.tests.get((row, column))
@@ -115,9 +120,9 @@ class ScoreTable:
         return paired_t([ours[s] for s in seeds], [theirs[s] for s in seeds]) if len(seeds) > 1 else None
 
     def is_best(self, row: str, column: str) -> bool:
-        """Whether no other mean of the column is higher, as printed; never where there is nothing to compare with.
+        """Whether no other mean of the column is higher, as printed; False if there is nothing to compare with.
 
-        A mean of some of the seeds is not compared.
+        Means of some of the seeds only are not compared.
         """
         cells = {name: own[column] for name, own in self.rows.items() if column in own and name not in self.apart}
         means = {name: cell.mean for name, cell in cells.items() if cell.is_whole}
@@ -127,21 +132,23 @@ class ScoreTable:
 
 @dataclass(frozen=True)
 class Line:
-    """A line as it is shown. detail: it belongs to the method above."""
+    """A line of a printed table. detail: it belongs to the method above."""
 
     heading: str
     texts: list[str]
     best: list[bool]
     detail: bool = False
 
-    def shown(self, show: Callable[[str], str], bold: str, indent: str) -> list[str]:
-        """Heading and texts as they are written somewhere: `bold` has a %s for what is best."""
-        texts = [bold % show(text) if best else show(text) for text, best in zip(self.texts, self.best, strict=True)]
-        return [(indent if self.detail else "") + show(self.heading), *texts]
+    def formatted(self, escape: Callable[[str], str], bold: str, indent: str) -> list[str]:
+        """Heading and texts in some format. bold: a template with %s for the best cells."""
+        texts = [
+            bold % escape(text) if best else escape(text) for text, best in zip(self.texts, self.best, strict=True)
+        ]
+        return [(indent if self.detail else "") + escape(self.heading), *texts]
 
 
 def lines(table: ScoreTable) -> Iterator[Line]:
-    """Budgets; then for each method its scores, the difference to the baseline and the paper's figures, if any."""
+    """Label budgets, then for each method its scores, differences to the baseline and the paper's figures, if any."""
     plain = [False] * len(table.columns)
     if table.budgets:
         yield Line("gold labels", [table.budgets.get(column, "") for column in table.columns], plain)
@@ -150,8 +157,8 @@ def lines(table: ScoreTable) -> Iterator[Line]:
         yield Line(row, texts, [table.is_best(row, column) for column in table.columns])
         tests = [table.test(row, column) for column in table.columns]
         if any(tests):
-            told = [difference_text(test) if test else "" for test in tests]
-            yield Line(f"− {table.baseline}", told, plain, detail=True)
+            differences = [difference_text(test) if test else "" for test in tests]
+            yield Line(f"− {table.baseline}", differences, plain, detail=True)
         figures = [cells[column].paper if column in cells else None for column in table.columns]
         if any(figure is not None for figure in figures):
             printed = ["" if figure is None else f"{figure:.2f}" for figure in figures]
@@ -171,7 +178,7 @@ def show_table(table: ScoreTable, console: Console | None = None) -> None:
         view.add_column(escape(column), justify="right")
     for line in lines(table):
         style = "dim" if line.detail else None
-        view.add_row(*line.shown(escape, "[bold]%s[/bold]", "  "), style=style)
+        view.add_row(*line.formatted(escape, "[bold]%s[/bold]", "  "), style=style)
     console = console or Console()
     if not console.is_terminal:
         console = Console(width=WIDE, file=console.file)
@@ -179,39 +186,41 @@ def show_table(table: ScoreTable, console: Console | None = None) -> None:
 
 
 def as_markdown(table: ScoreTable) -> str:
-    def shown(text: str) -> str:
+    """A Markdown table with its title and notes."""
+
+    def plain(text: str) -> str:
         return escaped(text, MARKDOWN)
 
-    def written(texts: Sequence[str]) -> str:
+    def row(texts: Sequence[str]) -> str:
         return f"| {' | '.join(texts)} |"
 
-    rows = [written(["", *map(shown, table.columns)]), written(["---", *["---:"] * len(table.columns)])]
-    rows += [written(line.shown(shown, "**%s**", "&nbsp;&nbsp;")) for line in lines(table)]
-    notes = [f"- {shown(note)}" for note in table.notes]
-    parts = [f"**{shown(table.title)}**", "\n".join(rows), *(["\n".join(notes)] if notes else [])]
+    rows = [row(["", *map(plain, table.columns)]), row(["---", *["---:"] * len(table.columns)])]
+    rows += [row(line.formatted(plain, "**%s**", "&nbsp;&nbsp;")) for line in lines(table)]
+    notes = [f"- {plain(note)}" for note in table.notes]
+    parts = [f"**{plain(table.title)}**", "\n".join(rows), *(["\n".join(notes)] if notes else [])]
     return "\n\n".join(parts) + "\n"
 
 
 def as_latex(table: ScoreTable) -> str:
     """A `table` environment; needs the booktabs package."""
 
-    def shown(text: str) -> str:
+    def plain(text: str) -> str:
         return escaped(text, LATEX)
 
-    def written(texts: Sequence[str]) -> str:
+    def row(texts: Sequence[str]) -> str:
         return f"{' & '.join(texts)} \\\\"
 
-    rows = [written(line.shown(shown, r"\textbf{%s}", r"\quad ")) for line in lines(table)]
-    notes = [rf"\par\footnotesize {shown(note)}" for note in table.notes]
+    rows = [row(line.formatted(plain, r"\textbf{%s}", r"\quad ")) for line in lines(table)]
+    notes = [rf"\par\footnotesize {plain(note)}" for note in table.notes]
     columns = "l" + "r" * len(table.columns)
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{shown(table.title)}}}",
+            rf"\caption{{{plain(table.title)}}}",
             rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
-            written(["", *map(shown, table.columns)]),
+            row(["", *map(plain, table.columns)]),
             r"\midrule",
             *rows,
             r"\bottomrule",
@@ -224,23 +233,23 @@ def as_latex(table: ScoreTable) -> str:
 
 
 def as_csv(table: ScoreTable) -> str:
-    """One line a cell; means, deviations and differences in percent, not rounded."""
+    """One line per cell; means, deviations and differences in percent, not rounded."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, CSV_COLUMNS)
     writer.writeheader()
     for row, cells in table.rows.items():
         for column, cell in cells.items():
             scores, test = list(cell.scores.values()), table.test(row, column)
-            found: dict[str, Any] = {"method": row, "column": column, "seeds": len(scores)}
-            found |= {"hours": cell.hours, "paper": cell.paper, "gold_labels": table.budgets.get(column)}
+            values: dict[str, Any] = {"method": row, "column": column, "seeds": len(scores)}
+            values |= {"hours": cell.hours, "paper": cell.paper, "gold_labels": table.budgets.get(column)}
             if cell.mean is not None:
-                found["mean"] = 100 * cell.mean
+                values["mean"] = 100 * cell.mean
             if len(scores) > 1:
-                found["deviation"] = 100 * float(np.std(scores, ddof=1))
+                values["deviation"] = 100 * float(np.std(scores, ddof=1))
             if test is not None:
-                found |= {"baseline": table.baseline, "p": test.p, "pairs": test.pairs}
-                found |= {"difference": 100 * test.difference, "standard_error": 100 * test.standard_error}
-            writer.writerow(found)
+                values |= {"baseline": table.baseline, "p": test.p, "pairs": test.pairs}
+                values |= {"difference": 100 * test.difference, "standard_error": 100 * test.standard_error}
+            writer.writerow(values)
     return file.getvalue()
 
 
@@ -248,20 +257,20 @@ WRITERS = {".md": as_markdown, ".tex": as_latex, ".csv": as_csv}
 
 
 def check_ending(path: str | Path) -> None:
-    """Refuse a file no table can be written to; before the work, not after."""
+    """Refuse a file name that no table can be written to, before the work is done."""
     if Path(path).suffix not in WRITERS:
         raise ConfigError(f"{path}: tables are written as {', '.join(WRITERS)}; give a file that ends so")
 
 
 def write_table(table: ScoreTable, path: str | Path) -> Path:
-    """Write Markdown, LaTeX or CSV, by the ending of the file, over what is there; gives back its path."""
+    """Write Markdown, LaTeX or CSV, by the ending of the file name; returns the path."""
     check_ending(path)
     with atomic_file(path) as aside:
-        # The name of a folder may be no Unicode.
+        # The name of a folder may not be valid Unicode.
         aside.write_bytes(WRITERS[Path(path).suffix](table).encode(errors="replace"))
     return Path(path)
 
 
 def escaped(text: str, marks: Mapping[str, str]) -> str:
-    """The text on one line, with marks that mean something where it goes written so that they do not."""
+    """The text on one line, with characters escaped that have a meaning in the format."""
     return "".join(marks.get(mark, mark) for mark in " ".join(text.split()))

@@ -1,26 +1,28 @@
-"""`drift.tune`: settings searched on dev with Optuna, then a run with the best of them; test is scored once."""
+"""`drift.tune`: search settings on dev with Optuna, then train with the best; test is scored once."""
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import joblib
 
-from drift.data.packages import needed_for
-from drift.errors import ConfigError, FileError, Interrupted, StateError
-from drift.methods import METHODS
-from drift.runs.fit import FOUND, Fitting, fit, tell_search
-from drift.runs.result import Run
+from drift.errors import ConfigError, FileError, Interrupted, StateError, needed_for
+from drift.runs.fit import EXECUTION, request, stored_config
+from drift.runs.result import Run, add_search
+from drift.runs.run import SEARCH_RESULT, new_task, plan_run, prepare, run
+from drift.runs.spec import RunSpec
 from drift.runs.tuning.search_space import search_space, with_settings
-from drift.runs.tuning.trials import Trials, free, quiet_optuna, train_apart
+from drift.runs.tuning.trials import Trials, free_memory, quiet_optuna, train_in_worker
 from drift.runs.workers import results, workers
-from drift.tasks.base import Prepared
+from drift.tasks import Task
+from drift.tasks.parts import Prepared
+from drift.training.callbacks import Callback
 from drift.training.plan import Plan, format_duration
 from drift.training.progress import Tick, progress
-from drift.training.run_folder import CONFIG, DATA, RunFolder
+from drift.training.run_folder import CONFIG, DATA, Normalize, RunFolder
 from drift.training.threads import threads
 
 if TYPE_CHECKING:
@@ -28,30 +30,74 @@ if TYPE_CHECKING:
 
 TRIALS = 20
 FOLDER, STUDY, SEARCH = "tuning", "study.jsonl", "search.json"
-KEPT = "finished trials are kept, and the same command with --resume goes on"
+KEPT = "finished trials are kept, and the same command with --resume continues"
 NO_DEV = "settings are searched on dev, and there is no dev set; give one with --dev (of a graph: data.dev_nodes)"
 
 
 def tune(
-    train: Any = None, *, trials: int | None = None, jobs: int | None = None, cluster: str | None = None, **options: Any
+    train: Any = None,
+    *,
+    n_trials: int | None = None,
+    n_jobs: int | None = None,
+    cluster: str | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+    **options: Any,
 ) -> Run | Plan:
-    """Search settings on dev, train with the best and say how good that is.
+    """Search settings on dev, train with the best, and measure how good that is.
 
-    train, options: those of `drift.fit`. trials: how many settings to try, the given ones first; 20 if left out. jobs:
-    how many at once; by default one after the other, on a cluster as many as it takes. cluster: the address of a Dask
-    scheduler, or "ray"; its workers must see the same data. resume: go on with the search in the folder, with as many
-    trials and as many at once as it was begun with. dry_run: give back the plan of one trial, and a note of how many.
+    Parameters
+    ----------
+    train, **options
+        As for `fit`. Callbacks are called in the run with the best settings, not in the trials.
+    n_trials : int, default=20
+        How many settings to try; the requested ones are tried first.
+    n_jobs : int, default=None
+        Trials at once; by default one after the other, or as many as the cluster takes.
+    cluster : str, default=None
+        Address of a Dask scheduler, or "ray". Its workers must see the same data.
+    trials, jobs
+        Deprecated names of `n_trials` and `n_jobs`.
+
+    Returns
+    -------
+    Run
+        The run with the best settings. With `dry_run=True`, the plan of one trial.
+
+    Notes
+    -----
+    With `resume=True`, the search in the folder is continued, with as many trials and as many at once as it began with.
     """
-    if trials is not None and trials < 1:
-        raise ConfigError(f"trials is {trials}; try at least 1")
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"jobs is {jobs}; give at least 1")
+    n_trials, n_jobs = _renamed("trials", trials, "n_trials", n_trials), _renamed("jobs", jobs, "n_jobs", n_jobs)
+    if n_trials is not None and n_trials < 1:
+        raise ConfigError(f"n_trials is {n_trials}; try at least 1")
+    if n_jobs is not None and n_jobs < 1:
+        raise ConfigError(f"n_jobs is {n_jobs}; give at least 1")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("settings are searched in one process; start it without accelerate launch or torchrun")
-    out = options.get("out")
-    if train is None and options.get("config") is None and out is not None and options.get("resume"):
-        options["config"] = RunFolder(Path(out) / FOLDER).config()  # it names everything
-    return fit(train, **options, fitting=partial(Tuning, trials=trials, jobs=jobs, cluster=cluster))
+    out, resume, quiet = options.get("out"), options.get("resume", False), options.get("quiet", False)
+    if train is None and options.get("config") is None:
+        options["config"] = stored_config(None if out is None else Path(out) / FOLDER, resume=resume)
+    spec = request(train, **{name: value for name, value in options.items() if name not in EXECUTION})
+    if options.get("dry_run"):
+        return plan_search(spec, n_trials or TRIALS, quiet=quiet)
+    search = Search(spec, out, n_trials=n_trials, n_jobs=n_jobs, cluster=cluster, quiet=quiet)
+    return search.run(resume=resume, onnx=options.get("onnx", True), callbacks=options.get("callbacks", ()))
+
+
+def _renamed(old: str, old_value: int | None, new: str, value: int | None) -> int | None:
+    if old_value is None:
+        return value
+    warnings.warn(f"tune({old}=...) is now {new}; use that name", FutureWarning, stacklevel=3)
+    return old_value if value is None else value
+
+
+def plan_search(spec: RunSpec, n_trials: int, *, quiet: bool = False) -> Plan:
+    """The plan of one trial, with a note about all of them."""
+    plan = plan_run(spec, quiet=quiet)
+    total = format_duration((n_trials + 1) * plan.seconds)
+    note = f"that is one of {n_trials} trials, some of which end early; with the run after them at most {total}"
+    return replace(plan, notes=[*plan.notes, note])
 
 
 class TunedFolder(RunFolder):
@@ -61,96 +107,98 @@ class TunedFolder(RunFolder):
     def begun(self) -> bool:
         return (self.path / CONFIG).exists()
 
-    def check(self, config: Mapping[str, Any], *, resume: bool = False) -> None:
+    def check(self, config: Mapping[str, Any], *, resume: bool = False, normalize: Normalize = dict) -> None:
         if resume or not self.path.exists() or any(entry.name != FOLDER for entry in self.path.iterdir()):
-            super().check(config, resume=resume)
+            super().check(config, resume=resume, normalize=normalize)
 
 
-class Tuning(Fitting):
-    """A run whose settings are searched first: one trial after the other on data that is prepared once, or in rounds.
+class Search:
+    """A search of settings, one trial after the other on data that is prepared once, or in rounds of several.
 
-    The study is in the run's folder, in `tuning`. Its journal is JSON lines that are only ever added to: a process
-    that is killed leaves at most one line cut short, and there is neither a database to be locked nor a pickle.
+    The study is in the run's folder, in `tuning`. Its journal is JSON lines that are only appended to: a process that
+    is killed leaves at most one incomplete line, and there is neither a database to be locked nor a pickle.
     """
 
     def __init__(
-        self, *arguments: Any, trials: int | None, jobs: int | None, cluster: str | None, **options: Any
+        self,
+        spec: RunSpec,
+        out: str | Path | None,
+        *,
+        n_trials: int | None = None,
+        n_jobs: int | None = None,
+        cluster: str | None = None,
+        quiet: bool = False,
     ) -> None:
-        super().__init__(*arguments, **options)
-        self.asked, self.jobs, self.cluster, self.space = trials, jobs, cluster, search_space(self.config)
-        self.wanted = trials or TRIALS
+        self.spec, self.cluster, self.quiet = spec, cluster, quiet
+        self.requested, self.n_trials, self.n_jobs = n_trials, n_trials or TRIALS, n_jobs
+        self.folder = None if out is None else TunedFolder(out)
+        self.search_folder = None if out is None else RunFolder(Path(out) / FOLDER)
+        self.space = search_space(spec)
 
-    def plan(self) -> Plan:
-        found = super().plan()
-        whole = format_duration((self.wanted + 1) * found.seconds)
-        note = f"that is one of {self.wanted} trials, some of which end early; with the run after them at most {whole}"
-        return replace(found, notes=[*found.notes, note])
-
-    def run(self, *, resume: bool = False, onnx: bool = True) -> Run:
+    def run(self, *, resume: bool = False, onnx: bool = True, callbacks: Sequence[Callback] = ()) -> Run:
+        """Search, then train with the best settings. callbacks: of that last run."""
         with needed_for("a search of settings", "pip install 'drift-ssl[tune]'"):
             import optuna  # noqa: F401
-        prepared = self._begin(resume=resume)
+        task, prepared = self._begin(resume=resume)
         dev_labels = prepared.training.budget.dev
-        trials = Trials(self.config, self.task.kind, self.sources, self.space, self.task.fingerprint())
+        trials = Trials(self.spec, self.space, task.fingerprint())
         with quiet_optuna():
             study = self._study(trials)
-            self._search(study, trials, prepared)
-        del prepared
-        folder = None if self.folder is None else TunedFolder(self.folder.path)
+            self._search(study, trials, task, prepared)
+        del task, prepared
         account = self._account(study, dev_labels)
         found = {"account": account, "note": _note(account)}
-        if folder is not None:
-            folder.write_json(FOUND, found)  # whoever goes on with the run tells of it too
-        best = with_settings(self.config, self.space, study.best_trial.params)
-        last = Fitting(best, self.task.kind, self.sources, folder, quiet=self.quiet)
-        run = last.run(resume=folder is not None and folder.begun, onnx=onnx)
-        if folder is None:
-            tell_search(run, found)
-        return run
+        if self.folder is not None:
+            self.folder.write_json(SEARCH_RESULT, found)  # a resumed run adds it to its record too
+        best = with_settings(self.spec, self.space, study.best_trial.params)
+        begun = self.folder is not None and self.folder.begun
+        result = run(best, self.folder, resume=begun, onnx=onnx, quiet=self.quiet, callbacks=callbacks)
+        return result if self.folder is not None else add_search(result, found)
 
-    def _begin(self, *, resume: bool) -> Prepared:
+    def _begin(self, *, resume: bool) -> tuple[Task, Prepared]:
         """Read and prepare what all trials use; refuse early what cannot be done."""
-        described = self.config.model_dump(mode="json")
-        if METHODS[self.config.method_name].trains_on_dev:
-            raise ConfigError(f"{self.config.method_name} learns from dev, and nothing is left to choose by")
-        if self.config.task != "nodes" and self.sources["dev"] is None:
+        spec, folder = self.spec, self.search_folder
+        described = spec.described()
+        if spec.method.trains_on_dev:
+            raise ConfigError(f"{spec.method.name} learns from dev, and nothing is left to choose by")
+        if not spec.task.splits_itself and spec.sources.get("dev") is None:
             raise ConfigError(NO_DEV)
-        folder = None if self.folder is None else RunFolder(self.folder.path / FOLDER)
         if folder is not None and resume and not (folder.path / CONFIG).exists():
             raise FileError(f"{folder.path.parent} holds no search to resume; search in a new folder")
         if self.folder is not None and folder is not None:
-            folder.check(described, resume=resume)
+            folder.check(described, resume=resume, normalize=spec.normalize)
             if not resume:
                 self.folder.check(described)
-        self.task.read(self.sources)
+        task = new_task(spec, quiet=self.quiet)
+        task.read(spec.sources)
         if folder is not None and resume:
-            folder.check_data(self.task.fingerprint())
-            self._as_it_was_begun(folder.read_json(SEARCH))
-        prepared = self._prepared()
+            folder.check_data(task.fingerprint())
+            self._continue_as_begun(folder.read_json(SEARCH))
+        prepared = prepare(task)
         if prepared.dev is None:
             raise ConfigError(NO_DEV)
         if folder is not None:
-            folder.begin(described, resume=resume)
-            folder.write_json(DATA, {"fingerprint": self.task.fingerprint()})
-            self._write_search(self.jobs or (1 if self.cluster is None else None))
-        return prepared
+            folder.begin(described, resume=resume, normalize=spec.normalize)
+            folder.write_json(DATA, {"fingerprint": task.fingerprint()})
+            self._write_search(self.n_jobs or (1 if self.cluster is None else None))
+        return task, prepared
 
-    def _as_it_was_begun(self, search: Mapping[str, Any]) -> None:
-        """How many trials, and how many of them at once: what is drawn depends on what was known by then."""
-        self.wanted, at_once = self.asked or search["trials"], search["at_once"]
-        if at_once is not None and self.jobs not in (None, at_once):
+    def _continue_as_begun(self, search: Mapping[str, Any]) -> None:
+        """Use as many trials, and as many at once, as before: draws depend on the trials that were finished by then."""
+        self.n_trials, at_once = self.requested or search["trials"], search["at_once"]
+        if at_once is not None and self.n_jobs not in (None, at_once):
             raise ConfigError(f"the search was begun with {at_once} trials at once; leave out --jobs to go on with it")
-        self.jobs = at_once or self.jobs
+        self.n_jobs = at_once or self.n_jobs
 
     def _write_search(self, at_once: int | None) -> None:
-        if self.folder is not None:
-            RunFolder(self.folder.path / FOLDER).write_json(SEARCH, {"trials": self.wanted, "at_once": at_once})
+        if self.search_folder is not None:
+            self.search_folder.write_json(SEARCH, {"trials": self.n_trials, "at_once": at_once})
 
     def _study(self, trials: Trials) -> "optuna.Study":
-        """The study of the folder, or a new one; trials that a killed process left are given up."""
+        """The study of the folder, or a new one; trials that a killed process left are marked as failed."""
         import optuna
 
-        path = None if self.folder is None else self.folder.path / FOLDER / STUDY
+        path = None if self.search_folder is None else self.search_folder.path / STUDY
         try:
             storage = None if path is None else _journal(path)
             study = trials.study(study_name="drift", storage=storage, load_if_exists=True)
@@ -160,58 +208,58 @@ class Tuning(Fitting):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         return study
 
-    def _search(self, study: "optuna.Study", trials: Trials, prepared: Prepared) -> None:
+    def _search(self, study: "optuna.Study", trials: Trials, task: Task, prepared: Prepared) -> None:
         import optuna
 
         done = len(_finished(study))
-        if done < self.wanted and self.folder is not None and TunedFolder(self.folder.path).begun:
+        if done < self.n_trials and self.folder is not None and self.folder.begun:
             raise ConfigError(f"{self.folder.path}: the best of {done} trials was chosen; use a new folder for more")
-        with progress("Tuning", self.wanted, done=done, shown=not self.quiet) as tick:
-            if self.cluster is None and self.jobs in (None, 1):
-                self._one_by_one(study, trials, prepared, tick)
-            elif done < self.wanted:
+        with progress("Tuning", self.n_trials, done=done, shown=not self.quiet) as tick:
+            if self.cluster is None and self.n_jobs in (None, 1):
+                self._one_by_one(study, trials, task, prepared, tick)
+            elif done < self.n_trials:
                 self._in_rounds(study, trials, tick)
         if not study.get_trials(states=[optuna.trial.TrialState.COMPLETE]):
-            raise StateError(f"all {self.wanted} trials diverged; lower training.learning_rate, or set training.clip")
+            raise StateError(f"all {self.n_trials} trials diverged; lower training.learning_rate, or set training.clip")
 
-    def _one_by_one(self, study: "optuna.Study", trials: Trials, prepared: Prepared, tick: Tick) -> None:
+    def _one_by_one(self, study: "optuna.Study", trials: Trials, task: Task, prepared: Prepared, tick: Tick) -> None:
         import optuna
 
         done = len(_finished(study))
         if not done and not study.get_trials(states=[optuna.trial.TrialState.WAITING]):
             trials.enqueue_usual(study)
-        with threads(self.config.training.threads):
-            for number in range(done, self.wanted):
+        with threads(self.spec.config.training.threads):
+            for number in range(done, self.n_trials):
                 try:
-                    trials.train(study, trials.ask(study, number), prepared)
+                    trials.train(study, trials.ask(study, number), task, prepared)
                 except Interrupted as error:
                     path = None if self.folder is None else self.folder.path
-                    kept = "nothing was saved" if path is None else f"go on with drift fit --tune --resume -o {path}"
-                    raise Interrupted(f"stopped in trial {number + 1} of {self.wanted}; {kept}") from error
-                free()
+                    kept = "nothing was saved" if path is None else f"continue with drift fit --tune --resume -o {path}"
+                    raise Interrupted(f"stopped in trial {number + 1} of {self.n_trials}; {kept}") from error
+                free_memory()
                 tick()
 
     def _in_rounds(self, study: "optuna.Study", trials: Trials, tick: Tick) -> None:
-        """Several trials at once, drawn from the rounds before alone: which of them ends first changes nothing.
+        """Several trials at once, drawn only from the rounds before: which of them ends first changes nothing.
 
-        Workers write nothing; a trial that is trained becomes one line of the journal, in the order of the round. Of a
-        round that was cut short the rest is trained.
+        Workers write nothing. A trained trial becomes one line of the journal, in the order of the round; of a round
+        that was cut short, the rest is trained.
         """
         kept = "nothing was saved" if self.folder is None else KEPT
-        with workers(self.cluster, self.jobs or 1) as room:
-            size = self.jobs or room
+        with workers(self.cluster, self.n_jobs or 1) as room:
+            size = self.n_jobs or room
             self._write_search(size)
-            while (done := len(_finished(study))) < self.wanted:
+            while (done := len(_finished(study))) < self.n_trials:
                 first = done // size * size
                 before = _finished(study)[:first]
-                drawn = trials.round(before, min(size, self.wanted - first))[done - first :]
-                calls = [joblib.delayed(train_apart)(trials, before, each) for each in drawn]
+                drawn = trials.round(before, min(size, self.n_trials - first))[done - first :]
+                calls = [joblib.delayed(train_in_worker)(trials, before, each) for each in drawn]
                 for trained in results(calls, self.cluster, kept=kept, in_order=True):
                     study.add_trial(trained)
                     tick()
 
     def _account(self, study: "optuna.Study", dev_labels: int) -> dict[str, Any]:
-        """What the search cost, trials that were stopped included, and what every trial came to."""
+        """What the search cost, including trials that were stopped, and the result of every trial."""
         tried = [
             {
                 "settings": {each.path: each.setting(trial.params[each.path]) for each in self.space},
@@ -237,28 +285,28 @@ class Tuning(Fitting):
 
 
 def _finished(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":
-    """Trials that count; one that was interrupted is made again."""
+    """Trials that count; one that was interrupted is repeated."""
     import optuna
 
     return study.get_trials(states=[optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED])
 
 
-def _note(found: Mapping[str, Any]) -> str:
-    chosen = ", ".join(f"{path}={value:g}" for path, value in found["settings"].items())
+def _note(account: Mapping[str, Any]) -> str:
+    chosen = ", ".join(f"{path}={value:g}" for path, value in account["settings"].items())
     return (
-        f"settings were searched on dev: {found['trials']} trials ({found['pruned']} stopped early,"
-        f" {found['diverged']} diverged), {found['steps']:,} steps beside those of this run; all"
-        f" {found['dev_labels']:,} dev labels were looked at {found['dev_looks']:,} times, so dev scores are too good;"
-        f" chosen: {chosen}"
+        f"settings were searched on dev: {account['trials']} trials ({account['pruned']} stopped early,"
+        f" {account['diverged']} diverged), {account['steps']:,} steps in addition to those of this run; all"
+        f" {account['dev_labels']:,} dev labels were used in {account['dev_looks']:,} evaluations, so dev scores are"
+        f" too good; chosen: {chosen}"
     )
 
 
 def _journal(path: Path) -> "optuna.storages.JournalStorage":
-    """A study's file, without a last line that a killed process cut short: the next would be written onto it."""
+    """The file of a study, without a last line that a killed process cut short: the next would be appended to it."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     if path.exists():
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-    # The other lock is a link, which cannot be taken from a killed process where the path is relative.
+    # The default lock is a link, which cannot be taken from a killed process if the path is relative.
     return JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))

@@ -1,4 +1,4 @@
-"""From a user's graph to what a run learns from: labelled nodes of every seed, dev and test."""
+"""A graph to training data: labelled nodes for every seed, dev and test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.graphs import Graph, Split, public_split, random_split, read_graph, whole_split
+from drift.data.graph_splits import Split, public_split, random_split, whole_split
+from drift.data.graphs import Graph, read_graph
 from drift.errors import LabelError
-from drift.runs.config import NodeDataSettings
+from drift.tasks.nodes.settings import NodeDataSettings
 
 
 @dataclass(frozen=True)
 class NodeData:
-    """A graph, and a split a seed; dev and test are the same in all of them."""
+    """A graph, and one split per seed; dev and test are the same in all of them."""
 
     graph: Graph
     splits: list[Split]
@@ -32,7 +33,7 @@ class NodeData:
 
 
 def open_graph(settings: NodeDataSettings, source: Any) -> Graph:
-    """A graph as the settings say it is to be read; one that is read already stays as it is."""
+    """Read a graph as the settings say; a `Graph` is returned as it is."""
     if isinstance(source, Graph):
         return source
     return read_graph(
@@ -47,7 +48,7 @@ def open_graph(settings: NodeDataSettings, source: Any) -> Graph:
 
 
 def read_node_data(settings: NodeDataSettings, sources: Mapping[str, Any], seeds: Sequence[int]) -> NodeData:
-    """Read the graph and split it. sources: what train is, a graph or a table of nodes."""
+    """Read the graph and split it. sources: train, a graph or a table of nodes."""
     graph = open_graph(settings, sources["train"])
     if len(graph.classes) < 2:
         raise LabelError(f"{graph.name} has labels of {len(graph.classes)} classes; give nodes of two or more a label")

@@ -1,4 +1,4 @@
-"""Nodes of a graph as examples: a model that holds the graph is called with their numbers."""
+"""Nodes of a graph as examples: a model that holds the graph is called with node numbers."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Nodes:
-    """All nodes of a graph; a row is a node's number. One forward answers for all of them."""
+    """All nodes of a graph; a row is the number of a node. One forward computes all of them."""
 
     count: int
     lengths: np.ndarray | None = None

@@ -1,4 +1,4 @@
-"""How the links of a graph go with its classes, and whether a model errs where they do not."""
+"""How the links of a graph relate to its classes, and whether mistakes follow the neighbours."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ ALONE = "no neighbour of known class"
 NEIGHBOURHOODS = ("all of its class", "more than half", "half or fewer", "none of its class", ALONE)
 
 
-def judged_links(graph: Graph, rows: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    """Links from class to class, and how often nodes are right by how many of their neighbours are of their class.
+def judge_links(graph: Graph, rows: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Links between classes, and how often nodes are right, grouped by the share of neighbours with the same class.
 
-    rows: the nodes that are judged, `(n,)`; predicted: a class index for each. Neighbours are linked either way, as the
-    models have it. Links and neighbours of unknown class are left out.
+    rows: the scored nodes, `(n,)`; predicted: one class index for each. Links count in both directions, as in the
+    models. Links and neighbours of unknown class are left out.
     """
     labels, count = graph.labels, len(graph.labels)
     start, end = graph.edges
@@ -26,15 +26,15 @@ def judged_links(graph: Graph, rows: np.ndarray, predicted: np.ndarray) -> dict[
     links = np.zeros((len(graph.classes), len(graph.classes)), dtype=int)  # of a node, of its neighbour
     np.add.at(links, (labels[node], labels[neighbour]), 1)
 
-    place = np.full(count, -1)
-    place[rows] = np.arange(len(rows))
-    judged = place[node] >= 0
+    position = np.full(count, -1)  # of a node among the scored ones
+    position[rows] = np.arange(len(rows))
+    judged = position[node] >= 0
     around = np.zeros((len(rows), len(graph.classes)), dtype=int)  # neighbours of each class
-    np.add.at(around, (place[node[judged]], labels[neighbour[judged]]), 1)
+    np.add.at(around, (position[node[judged]], labels[neighbour[judged]]), 1)
     each, right, neighbours = np.arange(len(rows)), predicted == labels[rows], around.sum(1)
-    own = around[each, labels[rows]]
-    kinds = np.select(
-        [neighbours == 0, own == neighbours, 2 * own > neighbours, own > 0],
+    same = around[each, labels[rows]]  # neighbours of the node's own class
+    groups = np.select(
+        [neighbours == 0, same == neighbours, 2 * same > neighbours, same > 0],
         [NEIGHBOURHOODS.index(ALONE), 0, 1, 2],
         default=3,
     )
@@ -44,8 +44,8 @@ def judged_links(graph: Graph, rows: np.ndarray, predicted: np.ndarray) -> dict[
         "links": {
             "counts": links.tolist(),
             "neighbourhoods": [
-                {"count": int(right[kinds == kind].sum()), "of": int((kinds == kind).sum())}
-                for kind in range(len(NEIGHBOURHOODS))
+                {"count": int(right[groups == group].sum()), "of": int((groups == group).sum())}
+                for group in range(len(NEIGHBOURHOODS))
             ],
             "wrong_as_neighbours": {"count": int((wrong & followed).sum()), "of": int(wrong.sum())},
         }

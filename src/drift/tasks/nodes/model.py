@@ -1,4 +1,4 @@
-"""A trained model of a graph's nodes: a graph in, probabilities of named classes out."""
+"""A trained model of the nodes of a graph: a graph in, probabilities of named classes out."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from pydantic import create_model
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from drift.data.graphs import Graph
 from drift.data.neighbours import Neighbours
 from drift.errors import ConfigError, DataError
+from drift.models.devices import best_device, device_of
 from drift.models.factory import MadeModel, Make, find_factory, is_factory
 from drift.models.gcn import GCN
 from drift.models.grand import PUBLISHED, Grand, Recipe
@@ -23,15 +24,16 @@ from drift.models.saved import read_description, write_description
 from drift.settings import Settings
 
 FORMAT, WEIGHTS = "drift-nodes/1", "weights.safetensors"
-TRAINING = ("learning_rate", "weight_decay", "patience")  # of a recipe; a run has its own in its training settings
+TRAINING = ("learning_rate", "weight_decay", "patience")  # parts of a recipe that a run sets in `training` instead
 
 
 @dataclass(frozen=True)
 class Design:
-    """Which model, and what it is made of.
+    """Which model, and its dimensions.
 
-    name: gcn, grand, or a function that makes a model, see `find_factory`. recipe: of GRAND, by name: that of the
-    dataset if it has one. neighbours: of gcn, how many are drawn to train it; it then predicts in pieces.
+    name: gcn, grand, or a function that builds a model, see `find_factory`.
+    hidden, dropout: of gcn. recipe, reordered: of GRAND; the recipe of the dataset if it has one.
+    neighbours: of gcn, how many are sampled per node to train it; it then predicts in batches.
     scale_rows: of gcn and grand, features are normalised by row, as in the original works.
     """
 
@@ -53,54 +55,59 @@ class Design:
         )
 
     def build_sampled(self, graph: Graph, classes: int, seed: int) -> tuple[SampledGCN, Tensor, Neighbours]:
-        """A module that is called with neighbours of some nodes, and the features and neighbours of all."""
+        """A module that is called with the neighbours of some nodes, and the features and neighbours of all nodes."""
         features = dense_row_normalized(graph.features) if self.scale_rows else graph.features.to_dense()
         module = SampledGCN(features.shape[1], classes, seed=seed, hidden=self.hidden, dropout=self.dropout)
         return module, features, Neighbours(graph.edges, len(features))
 
 
 def published_recipe(graph: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """GRAND's settings for a dataset, those of Cora where it has none of its own, with changes."""
+    """GRAND's published settings for a dataset (those of Cora if it has none), with changes."""
     known = [each for each in fields(Recipe) if each.name not in TRAINING]
-    kinds: dict[str, Any] = {each.name: (each.type, each.default) for each in known}
-    settings: type[Settings] = create_model("Recipe", __base__=Settings, **kinds)
+    types: dict[str, Any] = {each.name: (each.type, each.default) for each in known}
+    settings: type[Settings] = create_model("Recipe", __base__=Settings, **types)
     checked = settings.read(changes, "model.recipe").model_dump(exclude_unset=True)
     return asdict(replace(PUBLISHED.get(graph.lower(), Recipe()), **checked))
 
 
 @dataclass(frozen=True)
 class NodeModel:
-    """weights: of one trial, by name. width: features of a node. temperature: logits are divided by it.
+    """A node classifier.
 
-    make: what makes the module where the design names a function; it is not saved, see `made_by`.
+    weights: of one trial, by name. width: number of features per node.
+    temperature: logits are divided by it, which calibrates the probabilities.
+    make: the user's function that builds the module, if the design names one; it is not saved, see `made_by`.
     """
 
     weights: dict[str, Tensor]
     design: Design
     classes: list[str]
     width: int
-    kind: str = "nodes"
     temperature: float = 1.0
     make: Make | None = None
 
     @classmethod
-    def of(cls, student: OnGraph | SampledGCN, place: int, design: Design, classes: list[str]) -> "NodeModel":
-        """One trial of a trained student."""
-        state = {name: value[place : place + 1].clone() for name, value in student.state_dict().items()}
+    def of(cls, student: OnGraph | SampledGCN, position: int, design: Design, classes: list[str]) -> "NodeModel":
+        """One trial of a trained student. position: which trial."""
+        state = {name: value[position : position + 1].clone() for name, value in student.state_dict().items()}
         return cls(state, design, classes, state["first_weight"].shape[1])
 
     @classmethod
     def of_made(cls, student: MadeModel, make: Make, design: Design, classes: list[str]) -> "NodeModel":
-        """A trained student that `make` made; the weights have the names they have in its module."""
+        """A trained student that `make` built; weights have the names they have in its module."""
         state = {name: value.clone() for name, value in student.inner.state_dict().items()}
         return cls(state, design, classes, student.graph.tensors[0].shape[1], make=make)
 
     def made_by(self, name: str) -> "NodeModel":
-        """The same with the function of this name to make the module: an opened model runs no code before that."""
+        """The same model with this function to build its module. A loaded model runs no user code before that."""
         return replace(self, make=find_factory(name))
 
     def calibrated(self, temperature: float) -> "NodeModel":
         return replace(self, temperature=temperature)
+
+    def predict(self, graph: Graph) -> list[str]:
+        """The most likely class of every node."""
+        return [self.classes[code] for code in self.predict_proba(graph).argmax(-1)]
 
     @torch.inference_mode()
     def predict_proba(self, graph: Graph) -> np.ndarray:
@@ -109,10 +116,10 @@ class NodeModel:
         if self.design.neighbours is not None:
             logits = layerwise(*self._sampled(graph))
         elif is_factory(self.design.name):
-            logits = self._made(graph)(torch.arange(len(graph.labels)))
+            logits = _all_logits(self._made(graph), graph)
         else:
-            logits = self._stacked(graph)(torch.arange(len(graph.labels)))[0]
-        return torch.softmax(logits / self.temperature, -1).numpy()
+            logits = _all_logits(self._stacked(graph), graph)[0]
+        return torch.softmax(logits / self.temperature, -1).cpu().numpy()
 
     @torch.inference_mode()
     def representations(self, graph: Graph) -> np.ndarray:
@@ -124,18 +131,18 @@ class NodeModel:
             )
         if self.design.neighbours is not None:
             return layerwise_hidden(*self._sampled(graph)).numpy()
-        return self._stacked(graph).representations()[0].numpy()
+        return self._stacked(graph).representations()[0].cpu().numpy()
 
     def _check(self, graph: Graph) -> None:
         if graph.features.shape[1] != self.width:
             raise DataError(
-                f"{graph.name} has {graph.features.shape[1]} features a node, the model was trained on {self.width}"
+                f"{graph.name} has {graph.features.shape[1]} features per node, the model was trained on {self.width}"
             )
 
     def _stacked(self, graph: Graph) -> GCN | Grand:
         module = self.design.build(graph, len(self.classes), [0])
         module.load_state_dict(self.weights)
-        return module.eval()
+        return module.eval().to(best_device())
 
     def _sampled(self, graph: Graph) -> tuple[SampledGCN, Tensor, Neighbours]:
         module, features, neighbours = self.design.build_sampled(graph, len(self.classes), 0)
@@ -154,22 +161,32 @@ class NodeModel:
             module.inner.load_state_dict(self.weights)
         except RuntimeError as error:
             raise ConfigError(f"{name} makes another module than the one that was trained; give that one") from error
-        return module.eval()
+        return module.eval().to(best_device())
+
+    def export_onnx(self, file: Path) -> None:
+        raise ConfigError("a model of nodes needs its graph and is not written as ONNX")
 
     def save(self, folder: Path) -> None:
-        """Write all of it: safetensors and JSON."""
+        """Write the model as safetensors and JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         save_file({name: value.contiguous() for name, value in self.weights.items()}, folder / WEIGHTS)
-        about = {"format": FORMAT, **{name: getattr(self, name) for name in ("classes", "width", "temperature")}}
-        write_description(folder, {**about, "design": asdict(self.design)})
+        description = {"format": FORMAT, **{name: getattr(self, name) for name in ("classes", "width", "temperature")}}
+        write_description(folder, {**description, "design": asdict(self.design)})
 
     @classmethod
     def load(cls, folder: Path) -> "NodeModel":
         """Open what `save` wrote."""
 
-        def opened(about: dict[str, Any]) -> NodeModel:
+        def opened(description: dict[str, Any]) -> NodeModel:
             weights = load_file(folder / WEIGHTS)
-            design = Design(**about["design"])
-            return cls(weights, design, about["classes"], about["width"], temperature=about["temperature"])
+            design = Design(**description["design"])
+            temperature = description["temperature"]
+            return cls(weights, design, description["classes"], description["width"], temperature=temperature)
 
         return read_description(folder, FORMAT, opened)
+
+
+def _all_logits(module: nn.Module, graph: Graph) -> Tensor:
+    """Logits of all nodes of the graph that the module holds."""
+    logits: Tensor = module(torch.arange(len(graph.labels), device=device_of(module)))
+    return logits

@@ -1,66 +1,80 @@
-"""Use a trained model of nodes: what it says of every node of a graph."""
+"""Classify and evaluate all nodes of a graph."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from drift.data.columns import LABEL_NAMES
 from drift.data.graphs import Graph
+from drift.data.labels import UNLABELED
 from drift.data.table_writer import TableWriter
 from drift.data.tables import column_names
-from drift.errors import FileError
-from drift.runs.config import NodeDataSettings
-from drift.runs.result import Run
+from drift.errors import FileError, LabelError
 from drift.tasks.nodes.data import open_graph
-from drift.training.run_folder import RunFolder
+from drift.tasks.nodes.settings import NodeDataSettings
+from drift.tasks.parts import TableOptions, Trained
+from drift.tasks.scoring import evaluation_scores
 
 
 def predict_nodes(
-    run: Run,
-    source: Any,
-    out: str | Path | None,
-    *,
-    edges: str | Path | None = None,
-    abstain_below: float = 0.0,
-) -> list[Any] | None:
-    """Classify every node of a graph: a list of classes, or a table `out` with a row for each.
+    run: Trained, source: Any, out: str | Path | None, options: TableOptions
+) -> Iterator[list[str | None]]:
+    """The classes of all nodes of a graph, at once.
 
-    source: a graph, or where one is, as for `fit`; tables are read with the columns of the run. edges: a
-    table of edges beside a table of nodes; the run's if left out. The table has `node`,
-    `label` where it is known, `predicted`, `confidence` and a `p_CLASS` for each class. Nodes whose confidence is below
-    `abstain_below` get no class.
+    source: a graph, as for `fit`; tables are read with the columns of the run.
+    out: a table with `node`, `label` where it is known, `predicted`, `confidence` and one `p_CLASS` per class.
     """
-    for read in (source, edges):
+    for read in (source, options.edges):
         if out is not None and isinstance(read, (str, Path)) and os.path.realpath(read) == os.path.realpath(out):
             raise FileError(f"{out} is what is read, and its other columns would be lost; give another name")
-    graph = _read(run, source, edges)
-    probabilities = run.predict_proba(graph).astype(float)
+    graph, classes = read_like(run, source, options), run.model.classes
+    probabilities = run.model.predict_proba(graph).astype(float)
     codes, confidence = probabilities.argmax(-1), probabilities.max(-1)
-    predicted = [
-        run.classes[code] if sure else None for code, sure in zip(codes, confidence >= abstain_below, strict=True)
-    ]
-    if out is None:
-        return predicted
-    known = [graph.classes[code] if code >= 0 else None for code in graph.labels]
-    columns: dict[str, list[Any]] = {
-        "node": graph.nodes or list(range(len(codes))),
-        "label": known,
-        "predicted": predicted,
-        "confidence": confidence.round(6).tolist(),
-    }
-    columns |= {f"p_{name}": probabilities[:, code].round(6).tolist() for code, name in enumerate(run.classes)}
-    with TableWriter(out) as table:
-        table.write(columns)
-    return None
+    sure = confidence >= options.abstain_below
+    predicted = [classes[code] if kept else None for code, kept in zip(codes, sure, strict=True)]
+    if out is not None:
+        columns: dict[str, list[Any]] = {
+            "node": graph.nodes or list(range(len(codes))),
+            "label": [graph.classes[code] if code >= 0 else None for code in graph.labels],
+            "predicted": predicted,
+            "confidence": confidence.round(6).tolist(),
+        }
+        columns |= {f"p_{name}": probabilities[:, code].round(6).tolist() for code, name in enumerate(classes)}
+        with TableWriter(out) as table:
+            table.write(columns)
+    yield predicted
 
 
-def _read(run: Run, source: Any, edges: str | Path | None) -> Graph:
-    """As the run read its own; a table may have no labels."""
+def evaluate_nodes(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
+    """Scores on all nodes of a graph that have a label. On the run's own graph, those include its training nodes."""
+    graph, classes = read_like(run, source, options), run.model.classes
+    unknown = sorted(set(graph.classes) - set(classes))
+    if unknown:
+        raise LabelError(
+            f"{graph.name}: label {unknown[0]!r} is not one of the model's classes ({', '.join(classes)});"
+            " fix the nodes or leave them blank"
+        )
+    known = np.flatnonzero(graph.labels != UNLABELED)
+    if not len(known):
+        raise LabelError(f"{graph.name}: none of the {len(graph.labels)} nodes has a label to score against")
+    code_of = np.array([classes.index(name) for name in graph.classes])
+    labels, probabilities = code_of[graph.labels[known]], run.model.predict_proba(graph)[known]
+    scores = evaluation_scores(probabilities, labels, options.abstain_below)
+    return {"rows": len(graph.labels), "labeled_rows": len(known), **scores}
+
+
+def read_like(run: Trained, source: Any, options: TableOptions) -> Graph:
+    """Read a graph as the run read its own; a table may lack the label column."""
     settings = NodeDataSettings()
-    if run.path is not None:
-        settings = NodeDataSettings.read(RunFolder(run.path).config()["data"], str(run.path))
-    if edges is not None:
-        settings = settings.model_copy(update={"edges": str(edges)})
+    if run.config:
+        settings = NodeDataSettings.read(run.config["data"], "the run")
+    if options.edges is not None:
+        settings = settings.model_copy(update={"edges": str(options.edges)})
+    if options.label is not None:
+        settings = settings.model_copy(update={"label": options.label})
     if settings.edges is not None and not isinstance(source, Graph):
         named = [settings.label] if settings.label else LABEL_NAMES
         columns = column_names(source)

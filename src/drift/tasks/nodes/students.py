@@ -1,4 +1,4 @@
-"""The student of a node run for each kind of model, and the trained model that comes of it."""
+"""The kinds of node models, and the student of a run for each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,86 +14,100 @@ from drift.errors import ConfigError
 from drift.models.factory import MadeModel, find_factory, is_factory
 from drift.models.propagation import OnGraph
 from drift.models.sampled_gcn import SampledGCN
-from drift.runs.config import NodeModelSettings
 from drift.settings import nearest
+from drift.tasks.base import Kind
 from drift.tasks.nodes.examples import Nodes
 from drift.tasks.nodes.model import Design, NodeModel, published_recipe
+from drift.tasks.nodes.settings import NodeModelSettings
 
-BUILT_IN = ("gcn", "grand")
-SCORED_AT_ONCE = 4096  # nodes with all their neighbours
-ONE_SEED = "one seed a run: {}; run again with another --seed to see the spread"
+SCORED_AT_ONCE = 4096  # nodes, with all their neighbours
+ONE_SEED = "one seed per run: {}; run again with another --seed to see the spread"
 
 
 @dataclass(frozen=True)
 class NodeStudent:
-    """A student, the nodes as examples to train on and to score, and how a trained one becomes a model.
+    """The student of a run on nodes.
 
-    finished: from the trained student, and the place of a seed in it if several are stacked.
+    examples, scored: the nodes as examples, to train on and to score.
+    finish: makes the model to keep from the trained student and the position of the kept seed in it.
     """
 
     module: nn.Module
     examples: Examples
     scored: Examples
-    finished: Callable[[nn.Module, int], NodeModel]
+    finish: Callable[[nn.Module, int], NodeModel]
     notes: list[str] = field(default_factory=list)
 
 
-def node_kind(said: Mapping[str, Any]) -> str:
-    """The kind of model that is asked for: gcn or grand, many seeds in one; sampled, a gcn; or factory."""
-    name = str(said.get("name", "gcn"))
-    if not is_factory(name) and name not in BUILT_IN:
-        raise ConfigError(f"{name!r} is not a kind of model for nodes{nearest(name, BUILT_IN)}")
-    if said.get("neighbours") is None:
-        return "factory" if is_factory(name) else name
-    if name != "gcn":
+def choose_kind(model: Mapping[str, Any]) -> Kind:
+    """The kind of model that these settings ask for."""
+    name = str(model.get("name", GCN.name))
+    if not is_factory(name) and name not in (GCN.name, GRAND.name):
+        raise ConfigError(f"{name!r} is not a kind of model for nodes{nearest(name, (GCN.name, GRAND.name))}")
+    if model.get("neighbours") is None:
+        return FACTORY if is_factory(name) else KINDS[name]
+    if name != GCN.name:
         raise ConfigError(f"model.neighbours is for gcn, and the model is {name}; leave one of them out")
-    return "sampled"
+    return SAMPLED
 
 
-def node_student(kind: str, settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
-    """kind: see `node_kind`. seeds: one a student."""
-    recipe = published_recipe(graph.name, settings.recipe) if kind == "grand" else {}
-    own = {name: getattr(settings, name) for name in ("name", "hidden", "dropout", "reordered", "neighbours")}
+def _design(settings: NodeModelSettings, graph: Graph, recipe: dict[str, Any] | None = None) -> Design:
+    shared = {name: getattr(settings, name) for name in ("name", "hidden", "dropout", "reordered", "neighbours")}
     scale_rows = settings.scale_rows
-    if scale_rows is None:  # a sum of features below 0 and above may be near 0
+    if scale_rows is None:  # the sum of positive and negative features may be near 0
         scale_rows = not (_values(graph.features) < 0).any()
-    design = Design(recipe=recipe, scale_rows=bool(scale_rows), **own)
-    return {"sampled": _sampled, "factory": _made}.get(kind, _stacked)(design, graph, seeds)
+    return Design(recipe=recipe or {}, scale_rows=bool(scale_rows), **shared)
+
+
+def _gcn(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
+    return _stacked(_design(settings, graph), graph, seeds)
+
+
+def _grand(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
+    return _stacked(_design(settings, graph, published_recipe(graph.name, settings.recipe)), graph, seeds)
 
 
 def _stacked(design: Design, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
-    def finished(student: nn.Module, place: int) -> NodeModel:
+    def finish(student: nn.Module, position: int) -> NodeModel:
         assert isinstance(student, OnGraph)
-        return NodeModel.of(student, place, design, graph.classes)
+        return NodeModel.of(student, position, design, graph.classes)
 
     nodes = Nodes(len(graph.labels))
-    return NodeStudent(design.build(graph, len(graph.classes), seeds), nodes, nodes, finished)
+    return NodeStudent(design.build(graph, len(graph.classes), seeds), nodes, nodes, finish)
 
 
-def _sampled(design: Design, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
-    def finished(student: nn.Module, place: int) -> NodeModel:
+def _sampled(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
+    design, (seed,) = _design(settings, graph), seeds
+
+    def finish(student: nn.Module, position: int) -> NodeModel:
         assert isinstance(student, SampledGCN)
-        return NodeModel.of(student, place, design, graph.classes)
+        return NodeModel.of(student, position, design, graph.classes)
 
-    (seed,) = seeds
     module, features, neighbours = design.build_sampled(graph, len(graph.classes), seed)
     examples = SampledNodes(features, neighbours, (design.neighbours, design.neighbours), seed)
     scored = replace(examples, fanouts=(None, None), at_once=SCORED_AT_ONCE)
-    return NodeStudent(module, examples, scored, finished, [ONE_SEED.format("neighbours are drawn")])
+    return NodeStudent(module, examples, scored, finish, [ONE_SEED.format("neighbours are sampled")])
 
 
-def _made(design: Design, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
+def _from_factory(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
+    design, (seed,) = _design(settings, graph), seeds
     make = find_factory(design.name)
 
-    def finished(student: nn.Module, place: int) -> NodeModel:
+    def finish(student: nn.Module, position: int) -> NodeModel:
         assert isinstance(student, MadeModel)
         return NodeModel.of_made(student, make, design, graph.classes)
 
-    (seed,) = seeds
     module = MadeModel(make, graph, len(graph.classes), name=design.name, seed=seed)
     nodes = Nodes(len(graph.labels))
-    return NodeStudent(module, nodes, nodes, finished, [ONE_SEED.format("the model is not one of ours")])
+    return NodeStudent(module, nodes, nodes, finish, [ONE_SEED.format("the model is not one of ours")])
 
 
 def _values(features: Tensor) -> Tensor:
     return features if features.layout == torch.strided else features.values()
+
+
+GCN = Kind("gcn", "a graph convolutional network", _gcn, stacked=True)
+GRAND = Kind("grand", "GRAND, a graph random neural network", _grand, stacked=True, preset="grand")
+SAMPLED = Kind("sampled", "a graph convolutional network, trained on sampled neighbours", _sampled)
+FACTORY = Kind("factory", "a model of your own", _from_factory, from_user_code=True)
+KINDS = {kind.name: kind for kind in (GCN, GRAND, SAMPLED, FACTORY)}

@@ -1,4 +1,4 @@
-"""Runs on the nodes of a graph: a class a node."""
+"""Runs on the nodes of a graph: one class per node."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,29 +11,57 @@ from torch import Tensor
 from drift.data.cache import content_key
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.labels import UNLABELED
-from drift.tasks.base import HeldOut, Prepared, Task
-from drift.tasks.judging import judged_classes
+from drift.methods.method import GRAPH
+from drift.report.page import Section
+from drift.tasks.base import Kind, Task
+from drift.tasks.class_report import class_sections
+from drift.tasks.judging import judge_classes
 from drift.tasks.nodes.data import read_node_data
-from drift.tasks.nodes.links import judged_links
-from drift.tasks.nodes.students import node_student
-from drift.tasks.scoring import classification_scores
+from drift.tasks.nodes.links import judge_links
+from drift.tasks.nodes.model import NodeModel
+from drift.tasks.nodes.predict import evaluate_nodes, predict_nodes, read_like
+from drift.tasks.nodes.record import NodeRecord
+from drift.tasks.nodes.report import graph_sections
+from drift.tasks.nodes.settings import NodeDataSettings, NodeModelSettings
+from drift.tasks.nodes.students import GCN, KINDS, NodeStudent, choose_kind
+from drift.tasks.parts import Draw, HeldOut, Prepared, Representations, TableOptions, Trained, Usage
+from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.training.data import TrainingData
 
-LARGE = 1_000_000  # edges, each way counted, that are many to compute in every step
+LARGE = 1_000_000  # edges, each direction counted, from which sampling neighbours is recommended
 
 
 class NodeTask(Task):
-    """See the module."""
+    """One class per node of a graph."""
 
+    name = "nodes"
     unit = "nodes"
+    offers = frozenset({GRAPH})
+    data_settings, model_settings, record_type = NodeDataSettings, NodeModelSettings, NodeRecord
+    kinds = KINDS
+    usage = Usage(
+        ["predict RUN GRAPH -o predicted.csv", "evaluate RUN GRAPH"],
+        ["drift.predict(run, graph)  # the class of every node of a named graph, a file, or a PyG Data"],
+    )
+    ask_for_scores = "data.dev_nodes or data.test_nodes"
+    splits_itself = True
+    reads_chunks = False
+    measures = CLASS_MEASURES
+    load_model = staticmethod(NodeModel.load)
+    predict_chunks, evaluate = staticmethod(predict_nodes), staticmethod(evaluate_nodes)
 
-    @property
-    def measures(self) -> dict[str, str]:
-        return {"accuracy": "accuracy", "macro_f1": "macro-F1"}
+    @classmethod
+    def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
+        return choose_kind(model)
+
+    @classmethod
+    def scored_rows(cls, config: Mapping[str, Any], part: str, count: int) -> tuple[Any, ...]:
+        data = config["data"]
+        return data["train"], data["edges"], data["dev_nodes"], data["test_nodes"], count
 
     def read(self, sources: Mapping[str, Any]) -> None:
         self.data = read_node_data(self.config.data, sources, self.seeds)
-        self.config.check_prior(self.data.graph.classes)
+        self.use_classes(self.data.graph.classes)
 
     def fingerprint(self) -> str:
         graph, split = self.data.graph, self.data.splits[0]
@@ -44,9 +72,9 @@ class NodeTask(Task):
 
     def prepare(self) -> Prepared:
         data, labels = self.data, self.data.graph.labels
-        student = node_student(self.kind, self.config.model, data.graph, self.seeds)
+        student: NodeStudent = self.kind.build(self.config.model, data.graph, self.seeds)
         train = [split.train for split in data.splits]
-        # Nodes of dev and test are learned from too, without their labels: the graph is all there is.
+        # Nodes of dev and test are trained on too, without their labels: they are part of the graph.
         rest = [np.setdiff1d(np.arange(len(labels)), rows) for rows in train]
 
         def held_out(rows: np.ndarray) -> HeldOut | None:
@@ -63,7 +91,7 @@ class NodeTask(Task):
             else None,
             None if dev is None else dev.part,
         )
-        return Prepared(student.module, training, dev, lambda: held_out(data.test), student.finished, student.notes)
+        return Prepared(student.module, training, dev, lambda: held_out(data.test), student.finish, student.notes)
 
     def facts(self) -> dict[str, Any]:
         graph = self.data.graph
@@ -82,23 +110,28 @@ class NodeTask(Task):
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         rows = self.data.test if part == "test" else self.data.dev
-        found = judged_classes(probabilities, self.data.graph.labels[rows], model.temperature, model.classes)
-        return found | judged_links(self.data.graph, rows, probabilities.argmax(-1))
+        judged = judge_classes(probabilities, self.data.graph.labels[rows], model.temperature, model.classes)
+        return judged | judge_links(self.data.graph, rows, probabilities.argmax(-1))
 
-    def shown(self, thing: int) -> str:
+    def describe(self, target: int) -> str:
         names = self.data.graph.nodes
-        return f"node {thing if names is None else names[thing]}"
+        return f"node {target if names is None else names[target]}"
 
     def notes(self) -> list[str]:
-        return [*self.data.notes, *self._model_notes()]
-
-    def _model_notes(self) -> list[str]:
-        graph, notes = self.data.graph, []
-        if self.kind == "gcn" and graph.edges.shape[1] >= LARGE:
-            notes.append(
-                f"{graph.edges.shape[1]:,} edges in every step; model.neighbours=10 draws some of them instead"
-            )
+        notes, edges = list(self.data.notes), self.data.graph.edges.shape[1]
+        if self.kind is GCN and edges >= LARGE:
+            notes.append(f"{edges:,} edges in every step; model.neighbours=10 samples some of them instead")
         return notes
 
     def _stack(self, parts: Sequence[np.ndarray]) -> Tensor:
-        return torch.from_numpy(np.stack(parts) if self.stacked else parts[0])
+        return torch.from_numpy(np.stack(parts) if self.kind.stacked else parts[0])
+
+    @classmethod
+    def representations(cls, run: Trained) -> Representations:
+        graph = read_like(run, run.config["data"]["train"], TableOptions())
+        vectors = run.model.representations(graph)
+        return Representations(vectors, graph.labels, graph.classes, graph.name, graph.nodes)
+
+    @classmethod
+    def result_sections(cls, record: NodeRecord, draw: Draw) -> list[Section]:
+        return [*class_sections(record, draw), *graph_sections(record, draw)]

@@ -1,4 +1,4 @@
-"""The student of a text run for each kind of model, and the trained classifier that comes of it."""
+"""The kinds of text models, and the student of a run for each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,43 +17,31 @@ from drift.models.encoders import FrozenClassifier, load_classifier, load_encode
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire, pretrained
-from drift.runs.config import TextModelSettings
-from drift.tasks.text.model import TextModel, linear_head
+from drift.tasks.base import Kind
+from drift.tasks.heads import linear_head, scaling
+from drift.tasks.text.model import TextModel
+from drift.tasks.text.settings import TextModelSettings
 from drift.training.seeding import seeded
 
 if TYPE_CHECKING:
     import datasets
 
-SMALLEST_SCALE = 1e-6
-RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of word vectors where none are given; Kim (2014)
-VAMPIRE_WIDTH = 50  # of those that VAMPIRE averages
+RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of random word vectors; Kim (2014)
+VAMPIRE_WIDTH = 50  # of the word vectors that VAMPIRE averages
 
 
 @dataclass(frozen=True)
 class TextStudent:
-    """A student, how texts become its examples, and how a trained one becomes a classifier.
+    """The student of a run on texts.
 
-    finished: from the trained student, and the place of a seed in it if several are stacked.
+    examples: turns texts into what the student is called with.
+    finish: makes the classifier to keep from the trained student and the position of the kept seed in it.
     """
 
     module: nn.Module
     examples: Callable[["datasets.Dataset"], Examples]
-    finished: Callable[[nn.Module, int], TextModel]
+    finish: Callable[[nn.Module, int], TextModel]
     notes: list[str]
-
-
-def text_student(
-    kind: str,
-    settings: TextModelSettings,
-    texts: "datasets.Dataset",
-    classes: list[str],
-    *,
-    seeds: Sequence[int],
-    progress: Progress | None = None,
-) -> TextStudent:
-    """kind: frozen, finetuned, textcnn or vampire. texts: to train on. seeds: one a student."""
-    make = {"frozen": _frozen, "finetuned": _finetuned, "textcnn": _textcnn, "vampire": _vampire}[kind]
-    return make(settings, texts, classes, seeds, progress)
 
 
 def _frozen(
@@ -71,24 +59,16 @@ def _frozen(
     def examples(texts: Any) -> Vectors:
         return Vectors(torch.from_numpy((vectors(texts) - mean) / scale))
 
-    def finished(student: nn.Module, place: int) -> TextModel:
-        trained = student.trial(place) if isinstance(student, Stacked) else student
+    def finish(student: nn.Module, position: int) -> TextModel:
+        trained = student.trial(position) if isinstance(student, Stacked) else student
         module = FrozenClassifier(
             encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=settings.pool
         )
-        return TextModel(module, tokenizer, classes, "frozen", settings.max_length)
+        return TextModel(module, tokenizer, classes, FROZEN.name, settings.max_length)
 
     notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)
     heads = [linear_head(x.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]
-    return TextStudent(Stacked(heads), examples, finished, notes)
-
-
-def scaling(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature, `(D,)`."""
-    mean = vectors.mean(0, dtype=np.float64).astype(np.float32)
-    scale = vectors.std(0, dtype=np.float64).astype(np.float32)
-    scale[scale < SMALLEST_SCALE] = 1  # a feature that never varies says nothing, and must not blow up on a new text
-    return mean, scale
+    return TextStudent(Stacked(heads), examples, finish, notes)
 
 
 def _finetuned(
@@ -97,7 +77,7 @@ def _finetuned(
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
     check_length(settings.max_length, settings.name, module, tokenizer)
-    return _tokens(module, tokenizer, classes, "finetuned", settings, progress, [])
+    return _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
 
 
 def _textcnn(
@@ -115,7 +95,7 @@ def _textcnn(
             0.5 if settings.dropout is None else settings.dropout,
             settings.train_vectors,
         )
-    return _tokens(module, tokenizer, classes, "textcnn", settings, progress, notes)
+    return _tokenized(module, tokenizer, classes, TEXTCNN, settings, progress, notes)
 
 
 def _vampire(
@@ -128,49 +108,79 @@ def _vampire(
     encoder, mean, scale = pretrained(texts["text"], tokens, tokenizer, progress=progress)
     with seeded(seed):
         module = Vampire(encoder, mean, scale, matrix, len(classes), settings.dropout or 0.0)
-    return _tokens(module, tokenizer, classes, "vampire", settings, progress, notes)
+    return _tokenized(module, tokenizer, classes, VAMPIRE, settings, progress, notes)
 
 
 def _word_matrix(
     settings: TextModelSettings, tokenizer: WordTokenizer, width: int, seed: int
 ) -> tuple[torch.Tensor, list[str]]:
-    """A vector for each word, `(V, D)`, from a file or random ones of this width; and what to say of them."""
+    """One vector per word, `(V, D)`, read from a file or drawn at random in this width; and notes about them."""
     if settings.vectors is None:
         generator = np.random.default_rng(seed)
         matrix = generator.uniform(-RANDOM_RANGE, RANDOM_RANGE, (len(tokenizer), width)).astype(np.float32)
         note = f"{settings.name} starts from random word vectors; give model.vectors for better ones"
     else:
-        found = vectors_for(tokenizer.words, read_vectors(settings.vectors, set(tokenizer.words)), seed=seed)
-        matrix = found.matrix
-        note = f"{100 * found.known.mean():.1f} % of {len(tokenizer):,} words have a vector"
+        word_vectors = vectors_for(tokenizer.words, read_vectors(settings.vectors, set(tokenizer.words)), seed=seed)
+        matrix = word_vectors.matrix
+        note = f"{100 * word_vectors.known.mean():.1f} % of {len(tokenizer):,} words have a vector"
     return torch.from_numpy(matrix), [note]
 
 
-def _tokens(
+def _tokenized(
     module: nn.Module,
     tokenizer: Any,
     classes: list[str],
-    kind: str,
+    kind: Kind,
     settings: TextModelSettings,
     progress: Progress | None,
     notes: list[str],
 ) -> TextStudent:
+    """A student that is called with token ids."""
+
     def examples(texts: Any) -> Examples:
-        found = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
-        notes.extend(_truncation(found, settings))
-        return found
+        tokens = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
+        notes.extend(_truncation(tokens, settings))
+        return tokens
 
-    def finished(student: nn.Module, place: int) -> TextModel:
-        return TextModel(student, tokenizer, classes, kind, settings.max_length)
+    def finish(student: nn.Module, position: int) -> TextModel:
+        return TextModel(student, tokenizer, classes, kind.name, settings.max_length)
 
-    return TextStudent(module, examples, finished, notes)
+    return TextStudent(module, examples, finish, notes)
 
 
-def _truncation(found: TokenizedTexts, settings: TextModelSettings) -> list[str]:
-    """A note where texts are longer than what is read of them."""
-    if not found.truncated:
+def _truncation(tokens: TokenizedTexts, settings: TextModelSettings) -> list[str]:
+    """A note if texts were truncated."""
+    if not tokens.truncated:
         return []
     return [
-        f"{found.truncated:,} of {len(found):,} texts were cut to {settings.max_length} tokens;"
+        f"{tokens.truncated:,} of {len(tokens):,} texts were cut to {settings.max_length} tokens;"
         " model.max_length says how many are read"
     ]
+
+
+FROZEN = Kind(
+    "frozen",
+    "a head on a fixed encoder",
+    _frozen,
+    stacked=True,
+    exports_onnx=True,
+    tip="--finetune trains all of it",
+    large=True,
+)
+FINETUNED = Kind("finetuned", "an encoder that was trained whole", _finetuned, exports_onnx=True, large=True)
+TEXTCNN = Kind(
+    "textcnn",
+    "a TextCNN",
+    _textcnn,
+    no_onnx="no model.onnx: TextCNN has its own word list, which ONNX cannot store",
+    preset="textcnn",
+    large=True,
+)
+VAMPIRE = Kind(
+    "vampire",
+    "a linear classifier on word vectors and the states of VAMPIRE",
+    _vampire,
+    no_onnx="no model.onnx: VAMPIRE has its own word list, which ONNX cannot store",
+    large=True,
+)
+KINDS = {kind.name: kind for kind in (FROZEN, FINETUNED, TEXTCNN, VAMPIRE)}

@@ -1,4 +1,4 @@
-"""Runs on texts: a class a text, from gold labels on a few rows or weak ones on many."""
+"""Runs on texts: one class per text, from gold labels of a few rows or weak labels of many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,60 +11,94 @@ import torch
 from drift.data.cache import content_key
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.texts import store_texts
-from drift.methods import METHODS
 from drift.methods.materials import Materials, Texts
-from drift.tasks.base import HeldOut, Prepared, Task
-from drift.tasks.judging import excerpt, judge, weak_label_shares
-from drift.tasks.scoring import classification_scores
+from drift.methods.method import INDEPENDENT_ROWS, TEXTS
+from drift.tasks.base import Kind, Task
+from drift.tasks.class_report import class_sections
+from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak_label_shares
+from drift.tasks.parts import HeldOut, Prepared, Usage
+from drift.tasks.scoring import CLASS_MEASURES, classification_scores
+from drift.tasks.text import report
 from drift.tasks.text.data import LabeledTexts, read_text_data
-from drift.tasks.text.students import TextStudent, text_student
+from drift.tasks.text.model import TextModel
+from drift.tasks.text.predict import evaluate_table, predict_table
+from drift.tasks.text.record import TextRecord
+from drift.tasks.text.settings import TextDataSettings, TextModelSettings
+from drift.tasks.text.students import FINETUNED, FROZEN, KINDS, TextStudent
+from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
 
 
 class TextTask(Task):
-    """See the module."""
+    """One class per text."""
 
+    name = "text"
     unit = "texts"
+    offers = frozenset({TEXTS, INDEPENDENT_ROWS})
+    data_settings, model_settings, record_type = TextDataSettings, TextModelSettings, TextRecord
+    kinds = KINDS
+    usage = Usage(
+        [
+            "predict RUN new.csv -o predicted.csv",
+            "evaluate RUN labelled.csv",
+            "suggest RUN unlabelled.csv -n 50 -o to-label.csv",
+        ],
+        [
+            'run.predict(["a text"])        # the names of classes',
+            'run.predict_proba(["a text"])  # (n, C), in the order of run.classes',
+        ],
+    )
+    measures = CLASS_MEASURES
+    load_model = staticmethod(TextModel.load)
+    predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
+    suggest = staticmethod(suggest_rows)
+    result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
+    weak_label_sections = staticmethod(report.weak_label_sections)
+    service_lines = staticmethod(report.service_lines)
 
-    @property
-    def measures(self) -> dict[str, str]:
-        return {"accuracy": "accuracy", "macro_f1": "macro-F1"}
+    @classmethod
+    def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
+        kind = KINDS.get(str(model.get("name")))
+        if kind is not None and kind not in (FROZEN, FINETUNED):
+            return kind
+        frozen = model.get("frozen")
+        return FROZEN if (not finetune if frozen is None else frozen) else FINETUNED
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any], kind: Kind) -> dict[str, Any]:
+        # Otherwise the machine would decide again when the run is resumed or repeated.
+        return {**settings, "model": {**settings.get("model", {}), "frozen": kind is FROZEN}}
 
     def read(self, sources: Mapping[str, Any]) -> None:
         self.data = read_text_data(
             self.config.data,
-            dict(sources),
+            sources,
             seed=self.config.training.seed,
-            others=self.config.method.get("column", ()),
-            named=METHODS[self.config.method_name].named_classes(self.config.method_settings()),
+            extra_columns=self.config.method.get("column", ()),
+            named_classes=self.method.named_classes(self.method_settings),
         )
-        self.config.check_prior(self.data.classes)
+        self.use_classes(self.data.classes)
 
     def fingerprint(self) -> str:
         data = self.data
         parts = [part for part in (data.dev, data.test) if part is not None]
-        others = [column["text"] for column in data.others.values()]
-        texts = chain(data.texts["text"], *(part.texts["text"] for part in parts), *others)
+        extra = [column["text"] for column in data.extra_columns.values()]
+        texts = chain(data.texts["text"], *(part.texts["text"] for part in parts), *extra)
         codes = [data.gold, data.weak, *(part.codes for part in parts)]
         return content_key(texts, data.classes, [None if each is None else each.tolist() for each in codes])
 
     def prepare(self) -> Prepared:
         data = self.data
-        student = text_student(
-            self.kind, self.config.model, data.texts, data.classes, seeds=self.seeds, progress=self.progress
-        )
+        student: TextStudent = self.kind.build(self.config.model, data.texts, data.classes, self.seeds, self.progress)
         examples = student.examples(data.texts)
         rows = [data.labeled_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
-        codes = data.gold if data.weak is None else data.weak
-        if data.weak is None:
-            rest = [np.setdiff1d(np.arange(len(data.gold)), chosen) for chosen in rows]
-        else:
-            rest = [np.arange(len(data.gold))] * len(rows)
-        labeled = Labeled(examples, self._stack(rows), self._stack([codes[r] for r in rows]))
+        everything = np.arange(len(data.gold))
+        rest = [everything if data.weak is not None else np.setdiff1d(everything, labeled) for labeled in rows]
+        labeled = Labeled(examples, self._stack(rows), self._stack([data.labels[r] for r in rows]))
         materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
-            # Only a simulation knows the labels it hides; they measure pseudo-labels and choose nothing.
+            # Only a simulation knows the labels it hides; they measure pseudo-labels and select nothing.
             gold = self._stack([data.gold[r] for r in rest])
             unlabeled = Unlabeled(examples, self._stack(rest), gold, materials.views)
         dev = _held_out(student, data.dev)
@@ -77,10 +111,10 @@ class TextTask(Task):
             gold_labels=0 if weak else labeled.size,
         )
         notes = [*student.notes, *materials.notes]
-        return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finished, notes)
+        return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
 
     def _materials(self, student: TextStudent, labeled: Labeled) -> Materials:
-        """What the method makes of the texts before training."""
+        """What the method derives from the texts before training."""
         data = self.data
         texts = Texts(
             data.texts["text"],
@@ -90,56 +124,58 @@ class TextTask(Task):
             lambda texts: student.examples(store_texts(texts)),
             self.seeds,
             self.progress,
-            {name: column["text"] for name, column in data.others.items()},
+            {name: column["text"] for name, column in data.extra_columns.items()},
         )
-        return METHODS[self.config.method_name].prepare_texts(self.config.method_settings(), texts)
+        return self.method.prepare_texts(self.method_settings, texts)
 
     def facts(self) -> dict[str, Any]:
         data = self.data
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "columns": {"text": data.columns.text, "label": data.columns.label},
             "classes": data.classes,
             "weak": data.weak is not None,
             "training_rows": len(data.gold),
         }
         if data.weak is not None:
-            found["weak_labels"] = weak_label_shares(data.weak, data.gold)
+            facts["weak_labels"] = weak_label_shares(data.weak, data.gold)
         if data.rules is not None:
-            found["rules"] = asdict(data.rules)
-        return found
+            facts["rules"] = asdict(data.rules)
+        return facts
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
-        return judge(held_out, probabilities, model.temperature, self.data.classes)
+        arguments = probabilities, held_out.codes, model.temperature, self.data.classes
+        texts = held_out.texts
+        mistakes = confident_mistakes(*arguments, lambda row: excerpt(texts[row]["text"]))
+        return {**judge_classes(*arguments), "mistakes": mistakes}
 
-    def shown(self, thing: int) -> str:
-        return excerpt(self.data.texts[thing]["text"])
+    def describe(self, target: int) -> str:
+        return excerpt(self.data.texts[target]["text"])
 
     def notes(self) -> list[str]:
         return list(self.data.notes) + self._prior_notes()
 
     def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
         tensors = [torch.from_numpy(np.asarray(part)) for part in parts]
-        return torch.stack(tensors) if self.stacked else tensors[0]
+        return torch.stack(tensors) if self.kind.stacked else tensors[0]
 
     def _prior_notes(self) -> list[str]:
-        """A warning where labels are skewed and class mass would balance them."""
+        """A warning if labels are skewed but pseudo-labels are balanced evenly."""
         data, method = self.data, self.config.method
-        codes = data.gold if data.weak is None else data.weak
         balanced = method.get("class_mass") and method.get("prior") is None
         if not balanced or self.config.data.labels_per_class is not None:
             return []
-        counts = np.bincount(codes[codes >= 0], minlength=len(data.classes))
+        counts = np.bincount(data.labels[data.labels >= 0], minlength=len(data.classes))
         shares = counts / counts.sum()
         if shares.max() < 2 * shares.min():
             return []
-        told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
-        # A class without a label has no share to give.
+        listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
+        # A class without a label has no known share.
         prior = f"method.prior=[{', '.join(f'{share:.2g}' for share in shares)}], or " if counts.all() else ""
         return [
-            f"warning: classes are skewed ({told}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
-            f" skewed alike, set {prior}method.class_mass=false"
+            f"warning: classes are skewed ({listed}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
+            f" skewed in the same way, set {prior}method.class_mass=false"
         ]
 
 

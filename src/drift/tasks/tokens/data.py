@@ -1,4 +1,4 @@
-"""From a user's sentences to what a run learns from: tags, labelled and unlabelled words, dev and test."""
+"""Tables of sentences to training data: tags, labelled and unlabelled words, dev and test."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drift.data.batches import ranges
+from drift.data.batches import ranges, some_rows
 from drift.data.labels import UNLABELED
 from drift.data.sentences import Sentences, read_sentences
-from drift.data.splits import some_rows
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
-from drift.runs.config import TokenDataSettings
+from drift.tasks.tokens.settings import TokenDataSettings
 
 if TYPE_CHECKING:
     from drift.weak.token_diagnostics import TokenSummary
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaggedSentences:
-    """Sentences with a tag for every word. codes: of all words, one sentence after another `(words,)`."""
+    """Sentences with one tag per word. codes: of all words, sentence after sentence, `(words,)`."""
 
     sentences: Sentences
     codes: np.ndarray
@@ -32,10 +31,13 @@ class TaggedSentences:
 
 @dataclass(frozen=True)
 class TokenData:
-    """sentences: train rows, then those of the unlabelled table. gold, weak: tags of all words, -1 for none.
+    """The data of a run on words.
 
-    train_words: how many of these are of train, where weak tags were looked for. entities: whether tags are B- and I-,
-    or plain names of slots. rules: how they do, for the report.
+    classes: all tags. entities: whether they are B- and I-, or plain names of slots.
+    sentences: those of train, then those of the unlabelled table.
+    gold, weak: tag codes of all words, -1 for none.
+    train_words: number of words in train. Rules and weak tags cover only these.
+    notes: what a user should know. rules: diagnostics of the rules that gave the weak tags.
     """
 
     classes: list[str]
@@ -59,21 +61,21 @@ class TokenData:
 
 
 def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, seed: int) -> TokenData:
-    """Read all tables. sources: what train, unlabeled, dev and test are, paths or objects."""
+    """Read all tables. sources: train, unlabeled, dev, test and rules, as paths or objects."""
     train = _read(sources["train"], settings, label=settings.label, weak=settings.weak or "")
     others = {
-        kind: _read(source, settings, label="" if kind == "unlabeled" else settings.label)
-        for kind, source in sources.items()
-        if kind != "train" and source is not None
+        part: _read(sources[part], settings, label="" if part == "unlabeled" else settings.label)
+        for part in ("unlabeled", "dev", "test")
+        if sources.get(part) is not None
     }
     weak, summary = train.weak, None
     if settings.rules is not None:
-        weak, summary = rule_tags(train, settings.rules, train.scheme)
+        weak, summary = rule_tags(train, rules_of(settings, sources), train.scheme)
     is_weak = settings.is_weak
     learned = weak if is_weak else train.labels
     classes = _classes(train, learned, "weak tag" if is_weak else "tag")
     gold_tags = train.labels
-    if is_weak:  # gold tags are there to measure with, and a tag that no weak one names cannot be learned
+    if is_weak:  # gold tags only measure; a type without weak tags cannot be learned
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
     sentences, notes = train, list(train.notes)
@@ -83,7 +85,7 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
         sentences, gold = train.select(kept), gold[words]
         weak_codes = None if weak_codes is None else weak_codes[words]
     if settings.labeled_rows is not None and not is_weak:
-        gold = _forget(gold, sizes_of(sentences), settings.labeled_rows, seed)
+        gold = _keep_sentences(gold, sizes_of(sentences), settings.labeled_rows, seed)
     train_words = len(gold)
     if "unlabeled" in others:
         more = others["unlabeled"]
@@ -98,12 +100,12 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
 
 
 def sizes_of(sentences: Sentences) -> np.ndarray:
-    """Words of each sentence."""
+    """Number of words of each sentence."""
     return np.array([len(words) for words in sentences.tokens], dtype=np.int64)
 
 
 def words_of(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which words these sentences have, counted through all sentences."""
+    """Numbers of the words of these sentences, counted through all sentences."""
     return ranges((np.cumsum(sizes) - sizes)[rows], sizes[rows])
 
 
@@ -118,48 +120,53 @@ def _read(source: Any, settings: TokenDataSettings, *, label: str | None, weak: 
     )
 
 
-def rule_tags(sentences: Sentences, rules: str, scheme: str) -> "tuple[list[list[str | None] | None], TokenSummary]":
-    """What the rules in a file say of sentences, and how they do."""
+def rules_of(settings: TokenDataSettings, sources: Mapping[str, Any]) -> Any:
+    """The rules of a run: a TokenRuleSet that was passed in Python, else the path of a file; None without rules."""
+    return settings.rules if sources.get("rules") is None else sources["rules"]
+
+
+def rule_tags(sentences: Sentences, rules: Any, scheme: str) -> "tuple[list[list[str | None] | None], TokenSummary]":
+    """The tags that rules give to sentences, and diagnostics of the rules. rules: a file or a TokenRuleSet."""
     from drift.weak.token_labeling import label_tokens
 
-    gold = sentences.labels if scheme == "IOB2" else None  # plain slots have no spans to be right about
-    found = label_tokens(sentences.tokens, rules, gold=gold, texts=sentences.texts)
+    gold = sentences.labels if scheme == "IOB2" else None  # plain slots have no spans to score
+    result = label_tokens(sentences.tokens, rules, gold=gold, texts=sentences.texts)
     if scheme == "IOB2":
-        return list(found.tags), found.summary
-    return [[split_tag(tag, "IOB2")[1] or tag for tag in tags] for tags in found.tags], found.summary
+        return list(result.tags), result.summary
+    return [[split_tag(tag, "IOB2")[1] or tag for tag in tags] for tags in result.tags], result.summary
 
 
-def _classes(train: Sentences, tags: Iterable[Sequence[str | None] | None], kind: str) -> list[str]:
-    """All tags there can be."""
+def _classes(train: Sentences, tags: Iterable[Sequence[str | None] | None], tag_name: str) -> list[str]:
+    """All possible tags."""
     types = {split_tag(tag, train.scheme)[1] for sentence in tags for tag in sentence or ()} - {""}
     if not types:
         raise LabelError(
-            f"{train.name}: no word has a {kind} other than {OUTSIDE}; name their column with --label or --weak,"
+            f"{train.name}: no word has a {tag_name} other than {OUTSIDE}; name their column with --label or --weak,"
             " or give rules that find some"
         )
     return tag_set(types, train.scheme)
 
 
 def _codes(part: Sentences, tags: Sequence[Sequence[str | None] | None], classes: list[str]) -> np.ndarray:
-    place = {tag: code for code, tag in enumerate(classes)}
+    code_of = {tag: code for code, tag in enumerate(classes)}
     codes = np.full(int(sizes_of(part).sum()), UNLABELED, dtype=np.int64)
     first = 0
     for row, (words, sentence) in enumerate(zip(part.tokens, tags, strict=True)):
         for word, tag in enumerate(sentence or ()):
             if tag is None:
                 continue
-            if tag not in place:
+            if tag not in code_of:
                 raise LabelError(
                     f"{part.name}, sentence {row + 1}: tag {tag!r} of {words[word]!r} is not among the training tags"
-                    f" ({', '.join(classes)}); have some training words or a rule say so, or take it out"
+                    f" ({', '.join(classes)}); add training words or a rule with this tag, or take it out"
                 )
-            codes[first + word] = place[tag]
+            codes[first + word] = code_of[tag]
         first += len(words)
     return codes
 
 
-def _forget(gold: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.ndarray:
-    """The tags of so many sentences, and none of the others."""
+def _keep_sentences(gold: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.ndarray:
+    """Keep the tags of `wanted` sentences, drawn by seed, and remove all others."""
     labeled = np.flatnonzero(np.add.reduceat(gold != UNLABELED, np.cumsum(sizes) - sizes))
     if wanted > len(labeled):
         raise ConfigError(f"data.labeled_rows={wanted}, but {len(labeled)} sentences have tags; ask for fewer")
@@ -170,7 +177,7 @@ def _forget(gold: np.ndarray, sizes: np.ndarray, wanted: int, seed: int) -> np.n
 
 
 def tagged_sentences(part: Sentences, classes: list[str], rows: int | None = None, seed: int = 0) -> TaggedSentences:
-    """Sentences to score on: those with tags, and every word of them must have one. rows: no more than these."""
+    """The sentences with tags, to score on; each of their words must have one. rows: use at most this many."""
     labeled = np.array([row for row, tags in enumerate(part.labels) if tags is not None], dtype=np.int64)
     if not len(labeled):
         raise LabelError(f"{part.name}: none of the {len(part)} sentences has tags to score against; name their column")
@@ -187,7 +194,7 @@ def tagged_sentences(part: Sentences, classes: list[str], rows: int | None = Non
 
 
 def _joined(first: Sentences, second: Sentences) -> Sentences:
-    """Both, as sentences without tags or raw text: those of the first are codes by now."""
+    """Both, without tags or raw text: the tags of the first are codes by now."""
     tokens = [*first.tokens, *second.tokens]
     return replace(
         first, tokens=tokens, labels=[None] * len(tokens), weak=[None] * len(tokens), texts=None, offsets=None
@@ -197,8 +204,8 @@ def _joined(first: Sentences, second: Sentences) -> Sentences:
 def _overlaps(train: Sentences, held_out: dict[str, TaggedSentences | None]) -> list[str]:
     """A warning for each held-out table that shares sentences with train."""
     seen = {tuple(words) for words in train.tokens}
-    found = []
+    notes = []
     for name, part in held_out.items():
         if part is not None and (shared := sum(tuple(words) in seen for words in part.sentences.tokens)):
-            found.append(f"warning: {shared:,} {name} sentences are in train too, word for word; scores are too good")
-    return found
+            notes.append(f"warning: {shared:,} {name} sentences are in train too, word for word; scores are too good")
+    return notes

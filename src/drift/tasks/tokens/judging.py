@@ -1,4 +1,4 @@
-"""How the kept tagger does where tags are known: by type, in calibration, in examples; and how weak tags do."""
+"""Judge the kept tagger on known tags: scores by type, calibration and examples; and the quality of weak tags."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 
 from drift.data.labels import UNLABELED
 from drift.data.tags import Span, spans_of
-from drift.tasks.judging import judged_confidence
+from drift.tasks.judging import judge_confidence
 from drift.tasks.tokens.data import TaggedSentences, TokenData, rule_tags, sizes_of, words_of
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.tagging import Tagging
@@ -17,35 +17,36 @@ from drift.weak.diagnostics import Share
 
 Tags = Sequence[str | None]
 
-SAMPLES, MOST_WORDS = 10, 60  # sentences that are kept to show, and words a sentence may have for that
-COMPARED = 500  # training sentences that weak tags and the model are compared on, where there are no rules to ask
+SAMPLES = 10  # sentences that are kept to show
+MOST_WORDS = 60  # words of such a sentence
+COMPARED = 500  # training sentences on which weak tags and the model are compared, if there are no rules to apply
 
 
 def judge(
-    data: TokenData, part: TaggedSentences, probabilities: np.ndarray, model: TokenModel, rules: str | None
+    data: TokenData, part: TaggedSentences, probabilities: np.ndarray, model: TokenModel, rules: Any
 ) -> dict[str, Any]:
-    """Scores and errors by type, calibration before and after the temperature, sentences to look at.
+    """Scores and errors by type, calibration before and after the temperature, and sentences to show.
 
-    probabilities: `(words, C)`, before the temperature. rules: the file of the rules, if there is one.
+    probabilities: `(words, C)`, before the temperature. rules: a file or a TokenRuleSet; None without rules.
     """
     tagging = Tagging(data.classes, part.sizes, data.entities)
     labels = part.codes
-    truth, found = tagging.sentences(labels), tagging.sentences(probabilities.argmax(-1))
+    truth, predicted = tagging.sentences(labels), tagging.sentences(probabilities.argmax(-1))
     judged: dict[str, Any] = {
         "by_type": tagging.by_type(probabilities, labels),
-        "errors": errors_by_type(truth, found, data.scheme),
-        "calibration": judged_confidence(probabilities, labels, model.temperature),
-        "samples": _shown(part.sentences.tokens, {"true": truth, "model": found}, data.scheme, _has_entities),
+        "errors": errors_by_type(truth, predicted, data.scheme),
+        "calibration": judge_confidence(probabilities, labels, model.temperature),
+        "samples": _samples(part.sentences.tokens, {"true": truth, "model": predicted}, data.scheme, _has_entities),
     }
     if data.weak is not None:
-        tokens, tags, where = _beside_weak(data, part, truth, found, model, rules)
-        shown = _shown(tokens, tags, data.scheme, _weak_is_wrong)
-        judged["weak_wrong_model_right"] = {"where": where, "sentences": shown}
+        tokens, tags, where = _beside_weak(data, part, truth, predicted, model, rules)
+        samples = _samples(tokens, tags, data.scheme, _weak_is_wrong)
+        judged["weak_wrong_model_right"] = {"where": where, "sentences": samples}
     return judged
 
 
 def weak_tag_shares(data: TokenData) -> dict[str, Any]:
-    """How many words have a weak tag; where gold tags are known, how the weak ones do, uncovered words taken for O."""
+    """How many words have a weak tag, and how good weak tags are where gold ones are known; uncovered words are O."""
     assert data.weak is not None
     shares: dict[str, Any] = {"labeled": asdict(Share(int((data.weak != UNLABELED).sum()), len(data.weak)))}
     known = _known_sentences(data)
@@ -59,25 +60,25 @@ def weak_tag_shares(data: TokenData) -> dict[str, Any]:
     return shares
 
 
-def errors_by_type(truth: Sequence[Tags], found: Sequence[Tags], scheme: str) -> dict[str, dict[str, int]]:
-    """How true entities of each type were lost, and how many were made up.
+def errors_by_type(truth: Sequence[Tags], predicted: Sequence[Tags], scheme: str) -> dict[str, dict[str, int]]:
+    """What became of the true entities of each type, and how many predicted ones are spurious.
 
-    right: found as they are; bounds: another stretch of its words, with its type; type: overlapped by another type
-    alone; missed: no word of it was found. made up: found entities that share no word with a true one.
+    right: predicted exactly; bounds: predicted with the right type but other bounds; type: only overlapped by other
+    types; missed: no word of it is in a predicted entity. made up: predicted, but shares no word with a true one.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for true_tags, found_tags in zip(truth, found, strict=True):
-        true_spans, found_spans = spans_of(true_tags, scheme), spans_of(found_tags, scheme)
-        true_at, found_at = _by_word(true_spans), _by_word(found_spans)
+    for true_tags, predicted_tags in zip(truth, predicted, strict=True):
+        true_spans, predicted_spans = spans_of(true_tags, scheme), spans_of(predicted_tags, scheme)
+        true_at, predicted_at = _by_word(true_spans), _by_word(predicted_spans)
         for span in true_spans:
-            over = {found_at[word] for word in range(span.start, span.end) if word in found_at}
-            same = any(other.type == span.type for other in over)
-            kind = "right" if span in over else "bounds" if same else "type" if over else "missed"
-            counts[span.type][kind] += 1
-        for span in found_spans:
+            over = {predicted_at[word] for word in range(span.start, span.end) if word in predicted_at}
+            same_type = any(other.type == span.type for other in over)
+            error = "right" if span in over else "bounds" if same_type else "type" if over else "missed"
+            counts[span.type][error] += 1
+        for span in predicted_spans:
             if not any(word in true_at for word in range(span.start, span.end)):
                 counts[span.type]["made up"] += 1
-    return {kind: dict(counts[kind]) for kind in sorted(counts)}
+    return {name: dict(counts[name]) for name in sorted(counts)}
 
 
 def _by_word(spans: Sequence[Span]) -> dict[int, Span]:
@@ -88,14 +89,14 @@ def _beside_weak(
     data: TokenData,
     part: TaggedSentences,
     truth: list[list[str]],
-    found: list[list[str]],
+    predicted: list[list[str]],
     model: TokenModel,
-    rules: str | None,
+    rules: Any,
 ) -> tuple[list[list[str]], dict[str, list[Any]], str]:
-    """Sentences with true tags, those of the model, and weak ones, and which sentences these are."""
+    """Sentences with their true, weak and predicted tags, and which sentences these are."""
     if rules is not None:
         weak = rule_tags(part.sentences, rules, data.scheme)[0]
-        return part.sentences.tokens, {"true": truth, "weak": weak, "model": found}, "held-out"
+        return part.sentences.tokens, {"true": truth, "weak": weak, "model": predicted}, "held-out"
     known = _known_sentences(data)[:COMPARED]
     tokens, sizes = [data.sentences.tokens[row] for row in known], sizes_of(data.sentences)
     tags: dict[str, list[Any]] = {
@@ -111,29 +112,29 @@ def _beside_weak(
 
 
 def _known_sentences(data: TokenData) -> np.ndarray:
-    """Those with a gold tag on every word."""
+    """The sentences with a gold tag on every word."""
     sizes = sizes_of(data.sentences)
     return np.flatnonzero(np.add.reduceat(data.gold == UNLABELED, np.cumsum(sizes) - sizes) == 0)
 
 
-def _shown(
+def _samples(
     tokens: Sequence[Sequence[str]],
     tags: Mapping[str, Sequence[Tags]],
     scheme: str,
     wanted: Callable[[Mapping[str, set[Span]]], bool],
 ) -> list[dict[str, Any]]:
-    """The first sentences of moderate length that are wanted, with their spans by whose they are."""
-    shown: list[dict[str, Any]] = []
+    """The first sentences of moderate length that are wanted, with their spans by origin."""
+    samples: list[dict[str, Any]] = []
     for row, words in enumerate(tokens):
         if len(words) > MOST_WORDS:
             continue
-        spans = {whose: spans_of(found[row], scheme) for whose, found in tags.items()}
-        if wanted({whose: set(found) for whose, found in spans.items()}):
-            told = {whose: [[span.start, span.end, span.type] for span in found] for whose, found in spans.items()}
-            shown.append({"words": list(words), "spans": told})
-        if len(shown) == SAMPLES:
+        spans = {origin: spans_of(sentences[row], scheme) for origin, sentences in tags.items()}
+        if wanted({origin: set(those) for origin, those in spans.items()}):
+            bounds = {origin: [[span.start, span.end, span.type] for span in those] for origin, those in spans.items()}
+            samples.append({"words": list(words), "spans": bounds})
+        if len(samples) == SAMPLES:
             break
-    return shown
+    return samples
 
 
 def _has_entities(spans: Mapping[str, set[Span]]) -> bool:

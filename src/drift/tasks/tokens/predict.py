@@ -1,6 +1,6 @@
-"""Use a trained tagger on files of sentences: tags, entities with their places and confidence, and scores."""
+"""Tag files of sentences: tags, entities with their positions and confidence, and scores."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,55 +12,42 @@ from drift.data.sentences import read_sentences
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.tags import OUTSIDE, spans_of
 from drift.errors import DataError
-from drift.runs.result import Run
 from drift.tasks.calibration import calibration_error
+from drift.tasks.parts import ROWS_PER_CHUNK, TableOptions, Trained
 from drift.tasks.tokens.data import tagged_sentences
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.tagging import Tagging
-from drift.tasks.tokens.writer import Piece, token_writer
-
-ROWS_PER_CHUNK = 512  # sentences that are tagged at a time; as many as texts, for the command's bar counts in these
+from drift.tasks.tokens.writer import SentenceChunk, token_writer
 
 
-def predict_tokens(
-    run: Run,
-    source: Any,
-    out: str | Path | None,
-    *,
-    column: str | None = None,
-    abstain_below: float = 0.0,
-    encoding: str = "utf-8",
-    tick: Callable[[], None] = lambda: None,
-) -> list[list[str]] | None:
-    """Tag every sentence of a file: a list of tags for each, or a new file `out` in the same order.
+def predict_sentences(
+    run: Trained, source: Any, out: str | Path | None, options: TableOptions
+) -> Iterator[list[list[str]]]:
+    """The tags of every chunk of sentences.
 
-    A new table has every column of the old one, and `predicted` (tags) and `entities`: where each begins and ends in
-    characters, of the text or of the words with spaces between them, its label, its text and its confidence. A new file
-    of CoNLL columns has words and tags. Entities whose confidence is below `abstain_below` are left out.
+    out: a new table has all columns of the old one, `predicted` (tags) and `entities`: start and end in characters (of
+    the text, or of the words joined by spaces), label, text and confidence. A new CoNLL file has words and tags.
+    Entities whose confidence is below `options.abstain_below` are left out.
     """
-    model = run.model
-    assert isinstance(model, TokenModel)
-    found: list[list[str]] = []
-    column = _column(run, "text", column, source, encoding)
-    pieces = _conll_pieces(source, column, encoding) if is_conll(source) else _table_pieces(source, column, encoding)
+    model: TokenModel = run.model
+    column = _column(run, "text", options.column, source, options.encoding)
+    read = _conll_chunks if is_conll(source) else _table_chunks
     with token_writer(out) as write:
-        for piece in pieces:
+        for chunk in read(source, column, options.encoding):
             tags, entities = [], []
-            probabilities_of = model.predict_proba([row.tokens for row in piece.rows])
-            for row, probabilities in zip(piece.rows, probabilities_of, strict=True):
-                kept, marked = entities_of(model, row, probabilities, abstain_below)
-                tags.append(kept)
-                entities.append(marked)
-            write(piece, tags, entities)
-            found += tags if out is None else []
-            tick()
-    return found if out is None else None
+            by_sentence = model.predict_proba([row.tokens for row in chunk.rows])
+            for row, probabilities in zip(chunk.rows, by_sentence, strict=True):
+                row_tags, row_entities = entities_of(model, row, probabilities, options.abstain_below)
+                tags.append(row_tags)
+                entities.append(row_entities)
+            write(chunk, tags, entities)
+            yield tags
 
 
 def entities_of(
     model: TokenModel, row: SentenceRow, probabilities: np.ndarray, abstain_below: float
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """The tags of a sentence, and its entities; confidence is the mean probability of the type over their words."""
+    """The tags and entities of a sentence. Confidence is the mean probability of the type over an entity's words."""
     tags = model.tags(probabilities)
     offsets = row.offsets or _spaced(row.tokens)
     text = " ".join(row.tokens) if row.text is None else row.text
@@ -86,14 +73,13 @@ def entities_of(
     return tags, entities
 
 
-def evaluate_tokens(
-    run: Run, source: Any, *, column: str | None = None, label: str | None = None, encoding: str = "utf-8"
-) -> dict[str, Any]:
+def evaluate_sentences(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
     """Scores on the sentences of a file that have tags."""
-    model = run.model
-    assert isinstance(model, TokenModel)
+    model: TokenModel = run.model
+    encoding = options.encoding
+    column = _column(run, "text", options.column, source, encoding)
+    label = _column(run, "label", options.label, source, encoding)
     scheme = None if model.entities else "IO"
-    column, label = (_column(run, *each, source, encoding) for each in (("text", column), ("label", label)))
     sentences = read_sentences(source, tokens=column, label=label, weak="", encoding=encoding, scheme=scheme)
     part = tagged_sentences(sentences, model.classes)
     probabilities = np.concatenate(model.predict_proba(part.sentences.tokens))
@@ -107,34 +93,34 @@ def evaluate_tokens(
     }
 
 
-def _column(run: Run, kind: str, named: str | None, source: Any, encoding: str) -> str | None:
-    """The column that was named, or else the one that was named in training, where the source has it."""
-    trained = run.metrics.get("columns", {}).get(kind)
+def _column(run: Trained, content: str, named: str | None, source: Any, encoding: str) -> str | None:
+    """The column that was named, or the one named in training, if the source has it. content: "text" or "label"."""
+    trained = run.record.columns.get(content)
     if named is not None or trained is None:
         return named
     there = trained.isdigit() if is_conll(source) else trained in column_names(source, encoding=encoding)
     return trained if there else None
 
 
-def _conll_pieces(source: Any, column: str | None, encoding: str) -> Iterator[Piece]:
-    every = conll_rows(source, Wanted(column, "", ""), encoding)
-    rows = list(islice(every, ROWS_PER_CHUNK))
+def _conll_chunks(source: Any, column: str | None, encoding: str) -> Iterator[SentenceChunk]:
+    sentences = conll_rows(source, Wanted(column, "", ""), encoding)
+    rows = list(islice(sentences, ROWS_PER_CHUNK))
     if not rows:
         raise DataError(f"{source_name(source)} has no tokens in it; give a file with at least one sentence")
     while rows:
-        yield Piece(rows, {"tokens": [row.tokens for row in rows]})
-        rows = list(islice(every, ROWS_PER_CHUNK))
+        yield SentenceChunk(rows, {"tokens": [row.tokens for row in rows]})
+        rows = list(islice(sentences, ROWS_PER_CHUNK))
 
 
-def _table_pieces(source: Any, column: str | None, encoding: str) -> Iterator[Piece]:
+def _table_chunks(source: Any, column: str | None, encoding: str) -> Iterator[SentenceChunk]:
     name = source_name(source)
     for chunk in read_chunks(source, size=ROWS_PER_CHUNK, encoding=encoding):
         column = token_column(column, list(chunk.columns), name)
-        values = chunk.columns[column]
-        yield Piece([sentence_of(value, name, row) for row, value in enumerate(values, chunk.first)], chunk.columns)
+        rows = [sentence_of(value, name, row) for row, value in enumerate(chunk.columns[column], chunk.first)]
+        yield SentenceChunk(rows, chunk.columns)
 
 
 def _spaced(tokens: Sequence[str]) -> list[tuple[int, int]]:
-    """Where words stand when they are written with spaces between them."""
+    """Character offsets of words that are joined by spaces."""
     ends = np.cumsum([len(token) + 1 for token in tokens]) - 1
     return [(int(end) - len(token), int(end)) for end, token in zip(ends, tokens, strict=True)]

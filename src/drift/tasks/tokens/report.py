@@ -1,98 +1,107 @@
-"""What the page about a tagger shows beside its scores: types, errors, and sentences with their entities in colour."""
+"""Sections of the page about a tagger: types, errors, and sentences with their entities in colour."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from drift.report.page import Marked, Section, Table
+from drift.tasks.parts import Draw
+from drift.tasks.tokens.record import RuleSetFacts, Sample, TokenRecord, TypeScores
+from drift.weak.diagnostics import Share
 
 ERRORS = ("right", "bounds", "type", "missed", "made up")
+UNCOVERED = {"ignore": "left out", "O": "taken for O"}
 
 
-def token_sections(metrics: Mapping[str, Any]) -> list[Section]:
-    """Type by type, and what it looks like; nothing where nothing was judged."""
-    if "by_type" not in metrics:
+def type_sections(record: TokenRecord, draw: Draw) -> list[Section]:
+    """Scores and errors by type, and example sentences; empty if nothing was scored."""
+    if record.by_type is None:
         return []
-    counted = "entities, exact in words and type" if metrics["entities"] else "single words that are not O"
-    told = [f"Counted are {counted} (micro average over all types in the last row)."]
-    tables = [_scores(metrics["by_type"], "Scores in %, by type"), _errors(metrics["errors"])]
-    sections = [Section("Type by type", told, tables)]
-    colors = _colors(metrics)
-    if shown := metrics["samples"]:
-        told = ["The first few sentences with something to find: what is true, and what the model says."]
-        sections.append(Section("What it looks like", told, marked=[_marked(each, colors) for each in shown]))
-    weak = metrics.get("weak_wrong_model_right", {"sentences": []})
-    if weak["sentences"]:
-        told = [f"Some {weak['where']} sentences that the weak tags got wrong and the model right."]
-        marked = [_marked(each, colors) for each in weak["sentences"]]
-        sections.append(Section("What the model knows better", told, marked=marked))
+    counted = "entities, exact in words and type" if record.entities else "single words that are not O"
+    text = [f"Scores count {counted}. The last row is the micro average over all types."]
+    sections = [
+        Section(
+            "Results per type", text, [_scores(record.by_type, "Scores in %, by type"), _errors(record.errors or {})]
+        )
+    ]
+    colors = _colors(record)
+    if record.samples:
+        text = ["The first few sentences that contain an entity, with true and predicted entities."]
+        sections.append(Section("Example sentences", text, marked=[_marked(each, colors) for each in record.samples]))
+    better = record.weak_wrong_model_right
+    if better is not None and better.sentences:
+        text = [f"Some {better.where} sentences on which the weak tags are wrong and the model is right."]
+        marked = [_marked(each, colors) for each in better.sentences]
+        sections.append(Section("Where the model corrects the weak tags", text, marked=marked))
     return sections
 
 
-def weak_tags(metrics: Mapping[str, Any], told: list[str]) -> Section:
-    """The weak tags: how many, how good where gold tags are known, and what was made of the words without one."""
-    found, uncovered, tables = metrics["weak_labels"], metrics["uncovered"], []
-    if "by_type" in found:
-        told.append(
-            f"On {found['sentences']:,} sentences with gold tags they score as below, a word without one taken for O."
-            " Nothing was chosen by this."
+def weak_tag_sections(record: TokenRecord) -> list[Section]:
+    """Coverage and quality of the weak tags, and how words without one were treated."""
+    shares = record.weak_labels
+    if shares is None:
+        return []
+    text = [f"{shares.labeled} {record.unit} have a weak tag. Weak tags are used only to initialise the model."]
+    tables = []
+    if shares.by_type is not None:
+        text.append(
+            f"On {shares.sentences or 0:,} sentences with gold tags they score as below; words without a weak tag count"
+            " as O. Nothing was selected by this."
         )
-        tables.append(_scores(found["by_type"], "Weak tags, scores in %, by type"))
-    meaning = {"ignore": "nothing is known of it", "O": "it is taken for O"}
-    if "chosen" in uncovered:
-        told.append(f"Of a word that no weak tag covers, {meaning[uncovered['chosen']]}.")
-    if "dev" in uncovered:
-        scores = ", ".join(f"{meaning[way]}: {100 * score:.2f}" for way, score in uncovered["dev"].items())
-        told.append(f"That was chosen on dev, by the F1 of the start in % ({scores}).")
-    if "rules" in metrics:
-        tables.append(_rules(metrics["rules"]))
-    return Section("The weak tags", told, tables)
+        tables.append(_scores(shares.by_type, "Weak tags, scores in %, by type"))
+    if record.uncovered is not None and record.uncovered.chosen is not None:
+        text.append(f"Words without a weak tag are {UNCOVERED[record.uncovered.chosen]}.")
+    if record.uncovered is not None and record.uncovered.dev is not None:
+        scores = ", ".join(f"{UNCOVERED[way]}: {100 * score:.2f}" for way, score in record.uncovered.dev.items())
+        text.append(f"That was chosen on dev, by the F1 of the start in % ({scores}).")
+    if record.rules is not None:
+        tables.append(_rules(record.rules))
+    return [Section("Weak tags", text, tables)]
 
 
-def _scores(by_type: Mapping[str, Any], caption: str) -> Table:
+def _scores(by_type: Mapping[str, TypeScores], caption: str) -> Table:
     rows = [
-        [name, f"{found['true']:,}", *(f"{100 * found[each]:.2f}" for each in ("precision", "recall", "f1"))]
-        for name, found in by_type.items()
+        [name, f"{scores.true:,}", *(f"{100 * score:.2f}" for score in (scores.precision, scores.recall, scores.f1))]
+        for name, scores in by_type.items()
     ]
     return Table(["type", "true", "precision", "recall", "F1"], rows, caption)
 
 
 def _errors(errors: Mapping[str, Mapping[str, int]]) -> Table:
-    rows = [[kind, *(f"{counts.get(each, 0):,}" for each in ERRORS)] for kind, counts in errors.items()]
-    headings = ["type", "right", "wrong bounds", "wrong type", "missed", "made up"]
-    return Table(headings, rows, "What became of true entities, and how many were made up")
+    rows = [[name, *(f"{counts.get(error, 0):,}" for error in ERRORS)] for name, counts in errors.items()]
+    headings = ["type", "right", "wrong bounds", "wrong type", "missed", "spurious"]
+    return Table(headings, rows, "True entities by what was predicted for them, and spurious predictions")
 
 
-def _rules(rules: Mapping[str, Any]) -> Table:
-    def share(found: Mapping[str, int]) -> str:
-        return f"{100 * found['count'] / found['of']:.1f} % of {found['of']:,}" if found["of"] else "-"
+def _rules(rules: RuleSetFacts) -> Table:
+    def share(counts: Share) -> str:
+        return f"{100 * counts.rate:.1f} % of {counts.of:,}" if counts.of else "-"
 
     rows = [
         [
             name,
-            share(found["tokens"]["coverage"]),
-            f"{found['together']['found']:,}",
-            *(share(found["together"][each]) for each in ("precision", "recall", "f1")),
+            share(facts.tokens.coverage),
+            f"{facts.together.found:,}",
+            *(share(score) for score in (facts.together.precision, facts.together.recall, facts.together.f1)),
         ]
-        for name, found in {**rules["rules"], "together": rules}.items()
+        for name, facts in {**rules.rules, "together": rules}.items()
     ]
     return Table(["rule", "words it tags", "spans", "precision", "recall", "F1"], rows, "The rules")
 
 
-def _colors(metrics: Mapping[str, Any]) -> dict[str, int]:
-    kinds = {tag[2:] if metrics["entities"] else tag for tag in metrics["classes"] if tag != "O"}
-    return {kind: place for place, kind in enumerate(sorted(kinds))}
+def _colors(record: TokenRecord) -> dict[str, int]:
+    types = {tag[2:] if record.entities else tag for tag in record.classes if tag != "O"}
+    return {name: color for color, name in enumerate(sorted(types))}
 
 
-def _marked(shown: Mapping[str, Any], colors: Mapping[str, int]) -> list[Marked]:
-    return [Marked(whose, _pieces(shown["words"], spans), colors) for whose, spans in shown["spans"].items()]
+def _marked(sample: Sample, colors: Mapping[str, int]) -> list[Marked]:
+    return [Marked(origin, _pieces(sample.words, spans), colors) for origin, spans in sample.spans.items()]
 
 
-def _pieces(words: Sequence[str], spans: Sequence[Sequence[Any]]) -> list[tuple[str, str | None]]:
-    """The sentence in stretches of words, with the type of those that are entities."""
+def _pieces(words: Sequence[str], spans: Sequence[tuple[int, int, str]]) -> list[tuple[str, str | None]]:
+    """The sentence in pieces, each with the type of the entity it is, or None."""
     pieces: list[tuple[str, str | None]] = []
     done = 0
-    for start, end, kind in spans:
+    for start, end, name in spans:
         pieces += [(" ".join(words[done:start]), None)] * (start > done)
-        pieces.append((" ".join(words[start:end]), str(kind)))
+        pieces.append((" ".join(words[start:end]), name))
         done = end
     return pieces + [(" ".join(words[done:]), None)] * (done < len(words))

@@ -1,4 +1,4 @@
-"""The student of a token run for each kind of model, and the trained tagger that comes of it."""
+"""The kinds of taggers, and the student of a run for each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,75 +17,78 @@ from drift.models.embedding import check_length
 from drift.models.encoders import load_tagger, lower_half
 from drift.models.stacked import Stacked
 from drift.models.word_embedding import embed_words
-from drift.runs.config import TokenModelSettings
-from drift.tasks.text.model import linear_head
-from drift.tasks.text.students import scaling
+from drift.tasks.base import Kind
+from drift.tasks.heads import linear_head, scaling
 from drift.tasks.tokens.model import Tagger, TokenModel, folded
+from drift.tasks.tokens.settings import TokenModelSettings
 from drift.tasks.tokens.words import UnlabeledWords, tagged
+
+NOT_ENCODERS = ("textcnn", "vampire")  # models of texts; any other name is taken for an encoder
 
 
 @dataclass(frozen=True)
 class TokenStudent:
-    """A student, and how words of sentences become what it learns from; codes are tags of all words, -1 for none.
+    """The student of a run on words. Codes are the tags of all words, -1 for none.
 
-    finished: from the trained student, and the place of a seed in it if several are stacked.
+    examples: turns sentences into what the student is called with.
+    labeled: examples and codes to labelled rows.
+    unlabeled: examples, a mask of the words to use, and gold codes to unlabelled rows.
+    finish: makes the tagger to keep from the trained student and the position of the kept seed in it.
     """
 
     module: nn.Module
     examples: Callable[[Sentences], Any]
     labeled: Callable[[Any, np.ndarray], Labeled]
-    unlabeled: Callable[[Any, np.ndarray, np.ndarray], Unlabeled]  # examples, whether a word is to be used, gold
-    finished: Callable[[nn.Module, int], TokenModel]
+    unlabeled: Callable[[Any, np.ndarray, np.ndarray], Unlabeled]
+    finish: Callable[[nn.Module, int], TokenModel]
 
 
-def token_student(
-    kind: str,
-    settings: TokenModelSettings,
-    sentences: Sentences,
-    classes: list[str],
-    *,
-    entities: bool,
-    seeds: Sequence[int],
-    progress: Progress | None = None,
-) -> TokenStudent:
-    """kind: frozen or finetuned. sentences: to train on, for scaling. seeds: one a student."""
-    layers: int | None = settings.layers
-    if layers is None and kind == "frozen":
-        layers = lower_half(settings.name)
-    tagger, tokenizer = load_tagger(settings.name, classes, seed=seeds[0], dropout=settings.dropout, layers=layers)
-    check_length(settings.max_length, settings.name, tagger, tokenizer)
+@dataclass(frozen=True)
+class Parts:
+    """What a student of either kind is built from. classes: all tags. entities: whether they are B- and I-."""
 
-    def model(module: nn.Module) -> TokenModel:
-        return TokenModel(module, tokenizer, classes, kind, entities, settings.max_length)
+    settings: TokenModelSettings
+    classes: list[str]
+    entities: bool
+    seeds: Sequence[int]
+    progress: Progress | None
 
-    if kind == "frozen":
-        return _frozen(settings, sentences, tagger, layers, tokenizer, model, len(seeds), progress)
+    def load(self, layers: int | None) -> tuple[Any, Any]:
+        """A token classifier of transformers, and its tokenizer."""
+        settings = self.settings
+        tagger, tokenizer = load_tagger(
+            settings.name, self.classes, seed=self.seeds[0], dropout=settings.dropout, layers=layers
+        )
+        check_length(settings.max_length, settings.name, tagger, tokenizer)
+        return tagger, tokenizer
+
+    def model(self, module: nn.Module, tokenizer: Any, kind: Kind) -> TokenModel:
+        return TokenModel(module, tokenizer, self.classes, kind.name, self.entities, self.settings.max_length)
+
+
+def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
+    """Rows are windows of sub-words."""
+    tagger, tokenizer = parts.load(parts.settings.layers)
 
     def examples(sentences: Sentences) -> Windows:
-        return make_windows(sentences.tokens, tokenizer, max_length=settings.max_length, progress=progress)
+        return make_windows(sentences.tokens, tokenizer, max_length=parts.settings.max_length, progress=parts.progress)
 
     def unlabeled(windows: Windows, used: np.ndarray, gold: np.ndarray) -> Unlabeled:
         rows = np.flatnonzero(np.add.reduceat(used, windows.first_words[:-1]))
         return UnlabeledWords(windows, torch.from_numpy(rows), torch.from_numpy(gold))
 
-    def finished(student: nn.Module, _: int) -> TokenModel:
+    def finish(student: nn.Module, _: int) -> TokenModel:
         assert isinstance(student, Tagger)
-        return model(student.module)
+        return parts.model(student.module, tokenizer, FINETUNED)
 
-    return TokenStudent(Tagger(tagger), examples, tagged, unlabeled, finished)
+    return TokenStudent(Tagger(tagger), examples, tagged, unlabeled, finish)
 
 
-def _frozen(
-    settings: TokenModelSettings,
-    sentences: Sentences,
-    tagger: nn.Module,
-    layers: int | None,
-    tokenizer: Any,
-    model: Callable[[nn.Module], TokenModel],
-    seeds: int,
-    progress: Progress | None,
-) -> TokenStudent:
-    """Words are examples of their own: what is around them is in their vectors."""
+def _frozen(parts: Parts, sentences: Sentences) -> TokenStudent:
+    """Rows are words: their context is in their vectors. sentences: to train on, for scaling."""
+    settings = parts.settings
+    layers = lower_half(settings.name) if settings.layers is None else settings.layers
+    tagger, tokenizer = parts.load(layers)
     if not isinstance(head := getattr(tagger, "classifier", None), nn.Linear):
         raise ConfigError(f"{settings.name} has no linear layer on its words' vectors; train all of it with --finetune")
 
@@ -97,7 +100,7 @@ def _frozen(
             settings.name,
             max_length=settings.max_length,
             layers=layers,
-            progress=progress,
+            progress=parts.progress,
         )
 
     mean, scale = scaling(vectors(sentences))
@@ -106,7 +109,7 @@ def _frozen(
         return Vectors(torch.from_numpy((vectors(sentences) - mean) / scale))
 
     def stack(values: np.ndarray) -> Tensor:
-        return torch.from_numpy(values).expand(seeds, -1)
+        return torch.from_numpy(values).expand(len(parts.seeds), -1)
 
     def labeled(examples: Vectors, codes: np.ndarray) -> Labeled:
         rows = np.flatnonzero(codes >= 0)
@@ -116,15 +119,27 @@ def _frozen(
         rows = np.flatnonzero(used)
         return Unlabeled(examples, stack(rows), stack(gold[rows]))
 
-    def finished(student: nn.Module, place: int) -> TokenModel:
+    def finish(student: nn.Module, position: int) -> TokenModel:
         assert isinstance(student, Stacked)
-        trained = student.trial(place).get_submodule("0")
+        trained = student.trial(position).get_submodule("0")
         assert isinstance(trained, nn.Linear)
         weight, bias = folded(trained, torch.from_numpy(mean), torch.from_numpy(scale))
         with torch.no_grad():
             head.weight.copy_(weight)
             head.bias.copy_(bias)
-        return model(tagger)
+        return parts.model(tagger, tokenizer, FROZEN)
 
-    heads = Stacked([linear_head(len(mean), head.out_features, settings.dropout or 0.0) for _ in range(seeds)])
-    return TokenStudent(heads, examples, labeled, unlabeled, finished)
+    heads = Stacked([linear_head(len(mean), head.out_features, settings.dropout or 0.0) for _ in parts.seeds])
+    return TokenStudent(heads, examples, labeled, unlabeled, finish)
+
+
+FROZEN = Kind(
+    "frozen",
+    "a head on a fixed encoder",
+    _frozen,
+    stacked=True,
+    tip="--finetune trains all of it",
+    large=True,
+)
+FINETUNED = Kind("finetuned", "an encoder that was trained whole", _finetuned, large=True)
+KINDS = {kind.name: kind for kind in (FROZEN, FINETUNED)}

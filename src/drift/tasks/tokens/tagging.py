@@ -1,4 +1,4 @@
-"""How good tags are: entities as seqeval counts them, strictly, or single tokens where tags have no B- and I-."""
+"""Scores of tags: strict entity scores, as seqeval has them, or scores of single tokens if tags have no B- and I-."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from drift.data.tags import OUTSIDE, repaired
 
 @dataclass(frozen=True)
 class Tagging:
-    """Scores of the tags of some sentences, from probabilities of all their words, one after another.
+    """Scores the tags of some sentences from the probabilities of all their words, sentence after sentence.
 
-    tags: the class names, O among them. sizes: words of each sentence. entities: tags are B- and I-; an I- that
-    continues nothing begins an entity. Without them a slot is its tokens, and scores count those that are not O.
+    tags: the class names, with O. sizes: number of words of each sentence.
+    entities: tags are B- and I-; an I- without a B- before it starts an entity. Otherwise every token that is not O
+        counts by itself.
     """
 
     tags: Sequence[str]
@@ -23,56 +24,56 @@ class Tagging:
     def __call__(self, probabilities: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         """F1, precision, recall, and accuracy over all words. probabilities: `(n, C)`; labels: `(n,)`."""
         predicted = probabilities.argmax(-1)
-        right, found, true = (len(targets) for targets in self._compared(predicted, labels))
-        return {**_scores(right, found, true), "accuracy": float((predicted == labels).mean())}
+        right, predicted_count, true = (len(spans) for spans in self._compared(predicted, labels))
+        return {**_scores(right, predicted_count, true), "accuracy": float((predicted == labels).mean())}
 
     def by_type(self, probabilities: np.ndarray, labels: np.ndarray) -> dict[str, dict[str, float]]:
-        """F1, precision, recall and the number of true ones, by type, and over all (micro)."""
+        """F1, precision, recall and the number of true spans, by type and over all types ("all", micro average)."""
         compared = self._compared(probabilities.argmax(-1), labels)
-        kinds = self._kinds
-        counts = np.array([np.bincount(targets % len(kinds), minlength=len(kinds)) for targets in compared])
-        named = {**dict(zip(kinds, counts.T.tolist(), strict=True)), "all": counts.sum(1).tolist()}
-        return {kind: {**_scores(*three), "true": three[-1]} for kind, three in named.items()}
+        types = self._types
+        counts = np.array([np.bincount(spans % len(types), minlength=len(types)) for spans in compared])
+        by_type = {**dict(zip(types, counts.T.tolist(), strict=True)), "all": counts.sum(1).tolist()}
+        return {name: {**_scores(*three), "true": three[-1]} for name, three in by_type.items()}
 
     def sentences(self, codes: np.ndarray) -> list[list[str]]:
         """The tags of each sentence; with entities, repaired."""
         bounds = np.cumsum(self.sizes)[:-1]
-        found = [[self.tags[code] for code in part] for part in np.split(codes, bounds)]
-        return [[str(tag) for tag in repaired(tags)] for tags in found] if self.entities else found
+        sentences = [[self.tags[code] for code in part] for part in np.split(codes, bounds)]
+        return [[str(tag) for tag in repaired(tags)] for tags in sentences] if self.entities else sentences
 
     @property
-    def _kinds(self) -> list[str]:
+    def _types(self) -> list[str]:
         return sorted({tag[2:] if self.entities else tag for tag in self.tags if tag != OUTSIDE})
 
     def _compared(self, predicted: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What was found rightly, what was found, and what is true."""
-        found, true = self._targets(predicted), self._targets(labels)
-        return np.intersect1d(found, true, assume_unique=True), found, true
+        """Spans that were predicted rightly, all predicted spans, and the true ones."""
+        spans, true = self._spans(predicted), self._spans(labels)
+        return np.intersect1d(spans, true, assume_unique=True), spans, true
 
-    def _targets(self, codes: np.ndarray) -> np.ndarray:
-        """A number for each entity, or each token that is not O; its remainder by the number of kinds is its kind.
+    def _spans(self, codes: np.ndarray) -> np.ndarray:
+        """One number per entity, or per token that is not O; its remainder by the number of types is its type.
 
-        Counted with arrays: dev is looked at often, and sentences may be long.
+        Computed with arrays: dev is evaluated often, and sentences may be long.
         """
-        kinds = self._kinds
-        kind_of = [kinds.index(tag[2:] if self.entities else tag) if tag != OUTSIDE else -1 for tag in self.tags]
-        kind = np.array(kind_of)[codes]
-        begins, goes_on = kind >= 0, np.zeros(len(codes), dtype=bool)
+        types = self._types
+        type_of = [types.index(tag[2:] if self.entities else tag) if tag != OUTSIDE else -1 for tag in self.tags]
+        of_word = np.array(type_of)[codes]
+        begins, continues = of_word >= 0, np.zeros(len(codes), dtype=bool)
         if self.entities:
             first = np.zeros(len(codes), dtype=bool)
             first[np.cumsum(self.sizes) - self.sizes] = True
             marked = np.array([tag.startswith("B-") for tag in self.tags])[codes]
-            goes_on = begins & ~(marked | first | (kind != np.concatenate([[-1], kind[:-1]])))
-            begins &= ~goes_on
-        starts, stops = np.flatnonzero(begins), np.append(np.flatnonzero(~goes_on), len(codes))
+            continues = begins & ~(marked | first | (of_word != np.concatenate([[-1], of_word[:-1]])))
+            begins &= ~continues
+        starts, stops = np.flatnonzero(begins), np.append(np.flatnonzero(~continues), len(codes))
         ends = stops[np.searchsorted(stops, starts, side="right")]
-        targets: np.ndarray = (starts * (len(codes) + 1) + ends) * len(kinds) + kind[starts]
-        return targets
+        spans: np.ndarray = (starts * (len(codes) + 1) + ends) * len(types) + of_word[starts]
+        return spans
 
 
-def _scores(right: int, found: int, true: int) -> dict[str, float]:
+def _scores(right: int, predicted: int, true: int) -> dict[str, float]:
     return {
-        "f1": 2 * right / max(found + true, 1),
-        "precision": right / max(found, 1),
+        "f1": 2 * right / max(predicted + true, 1),
+        "precision": right / max(predicted, 1),
         "recall": right / max(true, 1),
     }

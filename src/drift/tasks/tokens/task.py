@@ -1,7 +1,7 @@
-"""Runs on the words of sentences: a tag a word, from gold tags of a few sentences or weak ones of many."""
+"""Runs on the words of sentences: one tag per word, from gold tags of a few sentences or weak tags of many."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -12,12 +12,20 @@ from torch import nn
 from drift.data.cache import content_key
 from drift.data.examples import Labeled
 from drift.data.labels import UNLABELED
-from drift.methods.supervised import SupervisedSettings
-from drift.tasks.base import HeldOut, Prepared, Task
+from drift.errors import ConfigError
+from drift.methods.method import INDEPENDENT_ROWS
+from drift.methods.supervised import Supervised, SupervisedSettings
+from drift.tasks.base import Kind, Task
 from drift.tasks.judging import excerpt
-from drift.tasks.tokens.data import TaggedSentences, read_token_data, sizes_of
+from drift.tasks.parts import HeldOut, Prepared, Usage
+from drift.tasks.tokens.data import TaggedSentences, read_token_data, rules_of, sizes_of
 from drift.tasks.tokens.judging import judge, weak_tag_shares
-from drift.tasks.tokens.students import TokenStudent, token_student
+from drift.tasks.tokens.model import TokenModel
+from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
+from drift.tasks.tokens.record import TokenRecord
+from drift.tasks.tokens.report import type_sections, weak_tag_sections
+from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
+from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
 from drift.tasks.tokens.tagging import Tagging
 from drift.tasks.tokens.words import LabeledWords
 from drift.training.data import TrainingData
@@ -26,17 +34,52 @@ from drift.training.trainer import Trainer
 
 
 class TokenTask(Task):
-    """See the module."""
+    """One tag per word."""
 
+    name = "tokens"
     unit = "words"
+    offers = frozenset({INDEPENDENT_ROWS})
+    data_settings, model_settings, record_type = TokenDataSettings, TokenModelSettings, TokenRecord
+    kinds = KINDS
+    usage = Usage(
+        ["predict RUN new.jsonl -o tagged.jsonl", "evaluate RUN tagged_by_hand.jsonl"],
+        [
+            'run.predict([["Ann", "left", "Bern"]])  # a list of tags for each sentence',
+            "# Without this package: transformers.pipeline('token-classification', model=..., the folder `model`)",
+        ],
+    )
+
+    load_model = staticmethod(TokenModel.load)
+    predict_chunks, evaluate = staticmethod(predict_sentences), staticmethod(evaluate_sentences)
+    result_sections, weak_label_sections = staticmethod(type_sections), staticmethod(weak_tag_sections)
+
+    @classmethod
+    def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
+        frozen, name = model.get("frozen"), model.get("name")
+        if name in NOT_ENCODERS:
+            raise ConfigError(f"{name!r} is not a kind of model for tokens; give one that `drift models` lists")
+        return FROZEN if (not finetune if frozen is None else frozen) else FINETUNED
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any], kind: Kind) -> dict[str, Any]:
+        # Otherwise the machine would decide again when the run is resumed or repeated.
+        return {**settings, "model": {**settings.get("model", {}), "frozen": kind is FROZEN}}
+
+    @classmethod
+    def hint(cls, option: str) -> str:
+        if option == "labels_per_class":
+            return "words are labelled by the sentence: use data.labeled_rows, which counts sentences"
+        return "name the column of words with --tokens" if option == "text" else ""
 
     @property
     def measures(self) -> dict[str, str]:
-        what = "entity F1" if self.data.entities else "slot token F1"
-        return {"f1": what, "precision": "precision", "recall": "recall", "accuracy": "token accuracy"}
+        f1 = "entity F1" if self.data.entities else "slot token F1"
+        return {"f1": f1, "precision": "precision", "recall": "recall", "accuracy": "token accuracy"}
 
     def read(self, sources: Mapping[str, Any]) -> None:
         self.data = read_token_data(self.config.data, sources, seed=self.config.training.seed)
+        self.use_classes(self.data.classes)
+        self.rules = rules_of(self.config.data, sources)
         self.uncovered: dict[str, Any] = {}
 
     def fingerprint(self) -> str:
@@ -48,15 +91,8 @@ class TokenTask(Task):
 
     def prepare(self) -> Prepared:
         data = self.data
-        student = token_student(
-            self.kind,
-            self.config.model,
-            data.sentences,
-            data.classes,
-            entities=data.entities,
-            seeds=self.seeds,
-            progress=self.progress,
-        )
+        parts = Parts(self.config.model, data.classes, data.entities, self.seeds, self.progress)
+        student: TokenStudent = self.kind.build(parts, data.sentences)
         examples = student.examples(data.sentences)
         dev = self._held_out(student, data.dev)
         used = data.gold == UNLABELED if data.weak is None else np.ones(len(data.gold), dtype=bool)
@@ -66,19 +102,19 @@ class TokenTask(Task):
             part = student.labeled(examples, codes)
             return TrainingData(part, unlabeled, None if dev is None else dev.part, weak=data.weak is not None)
 
-        codes = data.gold if data.weak is None else self._covered(data.weak, student, training, dev)
+        codes = data.gold if data.weak is None else self._with_uncovered(data.weak, student, training, dev)
         return Prepared(
             student.module,
             training(codes),
             dev,
             lambda: self._held_out(student, data.test),
-            student.finished,
+            student.finish,
             notes=[],
         )
 
     def facts(self) -> dict[str, Any]:
         data = self.data
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "classes": data.classes,
             "entities": data.entities,
             "weak": data.weak is not None,
@@ -87,58 +123,63 @@ class TokenTask(Task):
             "columns": {"text": self.config.data.tokens, "label": self.config.data.label},
         }
         if data.weak is not None:
-            found |= {"weak_labels": weak_tag_shares(data), "uncovered": self.uncovered}
+            facts |= {"weak_labels": weak_tag_shares(data), "uncovered": self.uncovered}
         if data.rules is not None:
-            found["rules"] = data.rules.as_dict()
-        return found
+            facts["rules"] = data.rules.as_dict()
+        return facts
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
-        return judge(self.data, held_out, probabilities, model, self.config.data.rules)
+        return judge(self.data, held_out, probabilities, model, self.rules)
 
-    def shown(self, thing: int) -> str:
+    def describe(self, target: int) -> str:
         ends = np.cumsum(sizes_of(self.data.sentences))
-        sentence = int(np.searchsorted(ends, thing, side="right"))
+        sentence = int(np.searchsorted(ends, target, side="right"))
         tokens = self.data.sentences.tokens[sentence]
-        return f"{tokens[thing - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
+        return f"{tokens[target - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
 
     def notes(self) -> list[str]:
         return list(self.data.notes)
 
-    def _covered(self, weak: np.ndarray, student: TokenStudent, training: Any, dev: HeldOut | None) -> np.ndarray:
-        """Weak tags, with those of words that none covers left unknown or taken for O: what dev says is better."""
-        bare = weak == UNLABELED
-        bare[self.data.train_words :] = False  # words that no rule has seen are not outside of everything
-        if not bare.any():
+    def _with_uncovered(
+        self,
+        weak: np.ndarray,
+        student: TokenStudent,
+        training: Callable[[np.ndarray], TrainingData],
+        dev: HeldOut | None,
+    ) -> np.ndarray:
+        """Weak tags, with words that have none either left unknown or taken for O; dev decides which."""
+        uncovered = weak == UNLABELED
+        uncovered[self.data.train_words :] = False  # rules were not applied to these words, so they need not be O
+        if not uncovered.any():
             return weak
-        ways = {"ignore": weak, "O": np.where(bare, self.data.outside, weak)}
+        ways = {"ignore": weak, "O": np.where(uncovered, self.data.outside, weak)}
         chosen: str = self.config.data.uncovered
         if chosen == "dev" and dev is None:
-            # Where no weak tag is O, a start that ignores the other words never learns O.
+            # If no weak tag is O, a start that ignores the other words never learns O.
             chosen = "ignore" if (weak == self.data.outside).any() else "O"
             self.data.notes.append(f"words without a weak tag: {chosen} (data.uncovered; there is no dev to choose by)")
         elif chosen == "dev":
             scores = {way: self._start_score(student.module, training(codes), dev) for way, codes in ways.items()}
             chosen = max(scores, key=lambda way: scores[way])
             self.uncovered["dev"] = scores
-            told = ", ".join(f"{way} {100 * score:.2f}" for way, score in scores.items())
-            self.data.notes.append(f"words without a weak tag: {chosen}, chosen by the start's F1 on dev ({told})")
+            listed = ", ".join(f"{way} {100 * score:.2f}" for way, score in scores.items())
+            self.data.notes.append(f"words without a weak tag: {chosen}, chosen by the start's F1 on dev ({listed})")
         self.uncovered["chosen"] = chosen
         return ways[chosen]
 
     def _start_score(self, student: nn.Module, training: TrainingData, dev: HeldOut | None) -> float:
-        """The mean dev score of the start alone."""
+        """The mean dev score of θinit."""
         assert dev is not None
         trainer = Trainer(
             copy.deepcopy(student),
             training,
             self.config.training,
-            "supervised",
+            Supervised,
             SupervisedSettings(),
             dev.score,
-            seeds=tuple(self.seeds) if self.stacked else None,
-            quiet=True,
+            seeds=self.seeds if self.kind.stacked else None,
         )
         with threads(self.config.training.threads):
             outcome = trainer.run()
@@ -150,8 +191,8 @@ class TokenTask(Task):
             return None
         examples = student.examples(part.sentences)
         codes = torch.from_numpy(part.codes)
-        kind = Labeled if examples.counts is None else LabeledWords
+        rows_type = Labeled if examples.counts is None else LabeledWords
         return HeldOut(
-            kind(examples, torch.arange(len(examples)), codes),
+            rows_type(examples, torch.arange(len(examples)), codes),
             Tagging(self.data.classes, part.sizes, self.data.entities),
         )

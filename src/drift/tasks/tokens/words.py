@@ -1,4 +1,4 @@
-"""Words with tags, where a row is a window of sub-words: what a step sees of them."""
+"""Batches of tagged words, where a row is a window of sub-words."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -14,9 +14,9 @@ from drift.data.windows import Windows
 
 @dataclass(frozen=True)
 class LabeledWords(Labeled):
-    """Windows with the tag of every word. labels: of all words there are, -1 where none is known.
+    """Windows with the tags of their words. labels: of all words, -1 where unknown.
 
-    Words without a tag are read as context and asked nothing.
+    Words without a tag are context only: they have no logits and no loss.
     """
 
     examples: Windows
@@ -32,7 +32,7 @@ class LabeledWords(Labeled):
 
 @dataclass(frozen=True)
 class UnlabeledWords(Unlabeled):
-    """Windows of words without tags. gold: of all words there are."""
+    """Windows of words without tags. gold: the true tags of all words."""
 
     examples: Windows
 

@@ -1,4 +1,4 @@
-"""Write sentences with their tags and entities, as a table or as CoNLL columns, whole or not at all."""
+"""Write sentences with their tags and entities, as a table or as CoNLL columns; a file is complete or absent."""
 
 import gzip
 import json
@@ -17,38 +17,38 @@ from drift.data.table_formats import format_of, is_gzipped
 from drift.data.table_writer import TableWriter, with_columns
 from drift.errors import DataError, FileError
 
-NO_COLUMN = re.compile("^$|^ |[\t\r\n]")  # words that would be read again as others, or as none
+NOT_CONLL = re.compile("^$|^ |[\t\r\n]")  # words that would be read back as other words, or as none
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Sentences of a file with their other columns, if it is a table."""
+class SentenceChunk:
+    """Some sentences of a file, with the other columns if it is a table."""
 
     rows: Sequence[SentenceRow]
     columns: dict[str, list[Any]]
 
 
-Write = Callable[[Piece, list[list[str]], list[list[dict[str, Any]]]], None]
+Write = Callable[[SentenceChunk, list[list[str]], list[list[dict[str, Any]]]], None]
 
 
 @contextmanager
 def token_writer(out: str | Path | None) -> Iterator[Write]:
-    """What writes a piece with its tags and entities; lists are JSON text where a format has no lists."""
+    """Yields the function that writes a chunk with its tags and entities. Formats without lists get JSON text."""
     if out is None:
-        yield lambda piece, tags, entities: None
+        yield lambda chunk, tags, entities: None
         return
     if is_conll(out):
         with _conll_file(Path(out)) as file:
-            yield lambda piece, tags, entities: file.writelines(_conll(piece.rows, tags))
+            yield lambda chunk, tags, entities: file.writelines(_conll(chunk.rows, tags))
         return
     form = format_of(Path(out))
     with TableWriter(out) as table:
 
-        def write(piece: Piece, tags: list[Any], entities: list[Any]) -> None:
-            given = piece.columns if form in ("json", "parquet") else _flat(piece.columns)
+        def write(chunk: SentenceChunk, tags: list[Any], entities: list[Any]) -> None:
+            columns = chunk.columns if form in ("json", "parquet") else _flat(chunk.columns)
             added = {"predicted": tags, "entities": entities}
-            # Parquet has lists, but of which type, the first piece may not say.
-            table.write(with_columns(given, added if form == "json" else _flat(added)))
+            # Parquet has typed lists, and the first chunk may not show the type.
+            table.write(with_columns(columns, added if form == "json" else _flat(added)))
 
         yield write
 
@@ -66,17 +66,17 @@ def _conll_file(path: Path) -> Iterator[TextIO]:
 
 
 def _conll(rows: Sequence[SentenceRow], tags: Sequence[Sequence[str]]) -> Iterator[str]:
-    for row, own in zip(rows, tags, strict=True):
-        if lost := [word for word in row.tokens if NO_COLUMN.search(word)]:
+    for row, row_tags in zip(rows, tags, strict=True):
+        if lost := [word for word in row.tokens if NOT_CONLL.search(word)]:
             raise DataError(f"{row.where}: {lost[0]!r} cannot stand in CoNLL columns; write JSON lines instead")
-        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(row.tokens, own, strict=True)) + "\n"
+        yield "".join(f"{word}\t{tag}\n" for word, tag in zip(row.tokens, row_tags, strict=True)) + "\n"
 
 
 def _flat(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Lists as JSON text."""
+    """The columns with lists as JSON text."""
     return {name: [_text_of_list(value) for value in values] for name, values in columns.items()}
 
 
 def _text_of_list(value: Any) -> Any:
-    found = value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
-    return json.dumps(found, ensure_ascii=False) if isinstance(found, (list, dict)) else value
+    plain = value.tolist() if isinstance(value, np.ndarray) else value  # pandas reads lists of Parquet as arrays
+    return json.dumps(plain, ensure_ascii=False) if isinstance(plain, (list, dict)) else value

@@ -1,0 +1,66 @@
+"""Functions and classes that users name as `file.py:Name` or `package.module:Name`."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from drift.errors import ConfigError
+from drift.settings import nearest
+
+
+def is_outside(name: str) -> bool:
+    """Return whether a name refers to an object outside this package: `file.py:Name` or `package.module:Name`."""
+    return ":" in os.path.splitdrive(name)[1]  # C:\\models is a folder on Windows
+
+
+def load_object(name: str, what: str, *, noun: str = "Name") -> Any:
+    """Load a function or class. Its file or module is executed, so pass only names that the user gave.
+
+    name: `file.py:Name` or `package.module:Name`.
+    what: what the object is for, such as "model" or "method"; used in messages.
+    noun: what the object is, such as "function" or "class"; used in messages.
+
+    Raises ConfigError, with the original exception as its cause if the file or module failed.
+    """
+    where, _, attribute = name.rpartition(":")
+    if not where or not attribute:
+        raise ConfigError(f"{what} {name!r}: write file.py:{noun} or package.module:{noun}")
+    try:
+        module = _run(Path(where), what) if where.endswith(".py") else importlib.import_module(where)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{where} failed ({describe(error)}); import it with python to see where") from error
+    loaded = getattr(module, attribute, None)
+    if not callable(loaded):
+        names = [key for key, value in vars(module).items() if _is_defined_in(module, value)]
+        raise ConfigError(f"{where} has no {noun} {attribute!r}{nearest(attribute, names) if names else ''}")
+    return loaded
+
+
+def describe(error: BaseException) -> str:
+    """Return the type of an error and the first line of its message."""
+    first_line = str(error).split("\n")[0]
+    return f"{type(error).__name__}: {first_line}"
+
+
+def _run(path: Path, what: str) -> ModuleType:
+    """Execute a Python file as a module. It stays in `sys.modules`, where its classes look for their module."""
+    if not path.is_file():
+        raise ConfigError(f"{path} is not there; give the Python file of the {what}")
+    spec = importlib.util.spec_from_file_location(f"drift_{what}_{path.stem}", path)
+    assert spec is not None  # a name that ends in .py always has a spec
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _is_defined_in(module: ModuleType, value: object) -> bool:
+    return (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__ == module.__name__

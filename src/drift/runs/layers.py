@@ -1,0 +1,66 @@
+"""Settings from several places: files, `--set key=value` and mappings, merged into one."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from drift.errors import ConfigError, FileError
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings; those of `above` replace those of `below`."""
+    if not isinstance(above, Mapping):
+        raise ConfigError(f"{above!r} is not a group of settings; write group.name=value, such as model.name=textcnn")
+    merged = dict(below)
+    for name, value in above.items():
+        merged[name] = merge(merged[name], value) if isinstance(merged.get(name), Mapping) else value
+    return merged
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by group, from settings of which some have their full name, such as "training.steps"."""
+    groups: dict[str, Any] = {}
+    for path, content in settings.items():
+        for part in reversed(str(path).split(".")):
+            content = {part: content}
+        groups = merge(groups, content)
+    return groups
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Read a configuration file in YAML."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} holds {type(content).__name__}, not settings by name")
+    return nested(content)
+
+
+def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Settings from `training.steps=300`; values are read as YAML."""
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        path, equals, value = assignment.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"--set {assignment!r}: write key=value, such as training.steps=300")
+        try:
+            content: Any = yaml.safe_load(value)
+        except yaml.YAMLError:
+            content = value
+        if isinstance(content, str):
+            with suppress(ValueError):  # YAML takes 1e-5 for a string
+                content = float(content)
+        settings = merge(settings, nested({path.strip(): content}))
+    return settings
+
+
+def only_given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,103 @@
+"""Build the record of a run, and read it back from a run's folder."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from drift.data.labels import LabelBudget
+from drift.errors import ConfigError, FileError
+from drift.runs.result import Predictions
+from drift.runs.spec import read_stored
+from drift.tasks import TASKS, RunConfig, Task, find_task
+from drift.tasks.judging import judge_changes
+from drift.tasks.record import VERSION, RunRecord
+from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
+from drift.training.trainer import Outcome
+
+GROUPS = ("data", "model", "method", "training")  # of settings, in a configuration
+
+
+def build_record(
+    task: Task, budget: LabelBudget, outcome: Outcome, predictions: Mapping[str, Predictions], kept: int, model: Any
+) -> RunRecord:
+    """Scores of every seed, calibration of the kept model, label budget, and the facts of the task.
+
+    predictions: on dev and test, where there are such. kept: position of the kept seed. model: after calibration.
+    """
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "task": task.name,
+        "unit": task.unit,
+        "measures": task.measures,
+        "method": task.config.method_name,
+        "model": task.config.model.name,
+        "kind": task.kind.name,
+        **task.facts(),
+        "label_budget": {"train": budget.train, "dev": budget.dev, "total": budget.total},
+        "seeds": list(task.seeds),
+        "kept_seed": task.seeds[kept],
+        "kept_because": "best on dev" if "dev" in predictions else "first: there is no dev set to choose by",
+        "steps": outcome.steps,
+        "seconds": round(outcome.seconds, 1),
+        "start_on_dev": outcome.start,
+        "best_steps": outcome.best_steps,
+    }
+    for name, part in predictions.items():
+        scores = [part.score(trial, part.labels) for trial in part.probabilities]
+        content[name] = {"rows": len(part.labels), "scores": scores}
+    scored = "test" if "test" in predictions else "dev"
+    if scored in predictions:
+        content |= task.judge(scored, predictions[scored].probabilities[kept], model)
+    if outcome.flips is not None:
+        content["changes"] = judge_changes(outcome.flips.of_trial(kept), content["classes"], task.describe)
+    notes = [*task.notes(), *_equal_scores(content, predictions)]
+    return task.record_type.model_validate({**content, "notes": notes})
+
+
+def read_record(folder: RunFolder, task: str | type[Task] | None = None) -> tuple[type[Task], RunRecord]:
+    """The task and the record of a finished run. task: of a run whose task is not built in."""
+    content, where = folder.read_json(METRICS), str(folder.path / METRICS)
+    name = content.get("task") if isinstance(content, dict) else None
+    if not isinstance(name, str):
+        raise FileError(f"{where} is not the record of a run; copy the run's folder again")
+    if task is None and name not in TASKS:
+        raise FileError(f"{folder.path} is a run of task {name!r}, which is not built in; pass its class as task=...")
+    task_type = find_task(name if task is None else task)
+    if task_type.name != name:
+        raise FileError(f"{folder.path} is a run of task {name!r}, not of {task_type.name!r}")
+    record = task_type.record_type.read(content, where)
+    if record.kind not in task_type.kinds:
+        raise FileError(f"{where} is damaged: kind: {record.kind!r} is not one of {', '.join(task_type.kinds)}")
+    return task_type, record
+
+
+def read_settings(folder: RunFolder, task: type[Task]) -> RunConfig:
+    """The configuration of a finished run. Settings that were renamed since have their new names."""
+    content, where = folder.config(), str(folder.path / CONFIG)
+    if missing := [group for group in GROUPS if group not in content]:
+        raise FileError(f"{where} is damaged: it has no {missing[0]}; copy the run's folder again")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # the user did not choose the old names
+            return read_stored(content, where, task)
+    except ConfigError as error:
+        raise FileError(f"{error}; copy the run's folder again") from error
+
+
+def read_fingerprint(folder: RunFolder) -> str:
+    """The hash of the data that a run was trained on."""
+    content = folder.read_json(DATA)
+    if not isinstance(content, dict) or not isinstance(content.get("fingerprint"), str):
+        raise FileError(f"{folder.path / DATA} is damaged: it has no fingerprint; copy the run's folder again")
+    return str(content["fingerprint"])
+
+
+def _equal_scores(content: Mapping[str, Any], predictions: Mapping[str, Predictions]) -> list[str]:
+    """A note if many seeds have the same score: a spread of 0 would be taken for certainty."""
+    seeds, scores = len(content["seeds"]), [content[part]["scores"] for part in predictions]
+    if seeds == 1 or not scores or any(seed != part[0] for part in scores for seed in part):
+        return []
+    return [
+        f"all {seeds} seeds have the same scores, as nothing random was left: ± 0 does not say that the score is sure,"
+        " for with other rows labelled it would be another"
+    ]

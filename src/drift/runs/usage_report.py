@@ -1,0 +1,69 @@
+"""The last sections of a run's page: how to use the model, and how to reproduce the run."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from drift.errors import FileError
+from drift.report.page import Section, Table
+from drift.runs.result import MODEL, ONNX
+from drift.tasks import Task
+from drift.tasks.record import Part, RunRecord
+from drift.training.run_folder import CONFIG, ENVIRONMENT, RunFolder
+
+
+class Environment(Part):
+    """Where a run was made: `environment.json`."""
+
+    command: list[str]
+    python: str
+    platform: str
+    packages: dict[str, str]
+    git_commit: str | None
+
+
+def usage_sections(folder: RunFolder, task: type[Task], record: RunRecord, config: Mapping[str, Any]) -> list[Section]:
+    """How to use the model on the command line, in Python, and, if there is an ONNX file, without torch."""
+    run, model, kind = shlex.quote(str(folder.path)), folder.path / MODEL, task.kinds[record.kind]
+    if not model.exists():
+        again = [f"drift fit --config {shlex.quote(str(folder.path / CONFIG))} -o NEW"]
+        return [Section("How to use the model", ["The model was not kept. This trains it again:"], commands=again)]
+    commands = [f"drift {command}".replace("RUN", run) for command in task.usage.commands]
+    opened = f"run = drift.load({str(folder.path)!r})"
+    if kind.from_user_code:  # no code is imported that the user does not name
+        commands = [f"{command} --model {shlex.quote(record.model)}" for command in commands]
+        opened = f"run = drift.load({str(folder.path)!r}, model={record.model!r})"
+    sections = [
+        Section("How to use the model", commands=commands),
+        Section(
+            "In Python",
+            [f"The model is {kind.title}: {record.model}."],
+            commands=["import drift", opened, *task.usage.python],
+        ),
+    ]
+    if (model / ONNX).exists():
+        code = task.service_lines(record, config, model, model / ONNX)
+        sections.append(Section("In a service, without torch", commands=code))
+    return sections
+
+
+def origin_sections(folder: RunFolder) -> list[Section]:
+    """Every setting, the command, the commit and the versions of packages."""
+    try:
+        made = Environment.model_validate(folder.read_json(ENVIRONMENT))
+    except ValidationError as error:
+        raise FileError(f"{folder.path / ENVIRONMENT} is damaged; copy the run's folder again") from error
+    rows = [
+        ["command", shlex.join(made.command)],
+        ["commit", made.git_commit or "not in a git repository"],
+        ["python", made.python],
+        ["platform", made.platform],
+        *([name, version] for name, version in made.packages.items()),
+    ]
+    settings = (folder.path / CONFIG).read_text(encoding="utf-8")
+    return [
+        Section("Settings", ["All settings of the run."], commands=[settings]),
+        Section("Origin", tables=[Table(["what", "which"], rows)]),
+    ]

@@ -1,0 +1,232 @@
+"""The record of a run: `metrics.json`, typed and versioned. It is validated once, when it is read."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from drift.errors import FileError
+from drift.weak.diagnostics import Share, Summary
+
+VERSION = 2  # 1: written by drift 0.1, which did not write a version
+
+PARTS = ("dev", "test")  # what is scored
+
+Scores = dict[str, float]
+
+
+class Part(BaseModel):
+    """Base of the parts of a record: an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class HeldOutScores(Part):
+    """Scores on dev or test. rows: how many rows were scored. scores: one dictionary per seed."""
+
+    rows: int
+    scores: list[Scores] = Field(min_length=1)
+
+
+class Budget(Part):
+    """Gold labels that the run used: to train, and on dev for model selection."""
+
+    train: int
+    dev: int
+    total: int
+
+
+class ReliabilityBin(Part):
+    """Rows of similar confidence: how many, their mean confidence, and how often they were right."""
+
+    rows: int
+    confidence: float
+    accuracy: float
+
+
+class Calibration(Part):
+    """Expected calibration error and reliability, before and after the temperature."""
+
+    temperature: float
+    error_before: float
+    error_after: float
+    bins_before: list[ReliabilityBin]
+    bins_after: list[ReliabilityBin]
+
+
+class ChangedRow(Part):
+    """An unlabelled row whose predicted class changed during the second phase. label: its true class, if known."""
+
+    text: str
+    before: str
+    after: str
+    label: str | None
+
+
+class Changes(Part):
+    """How many of the watched unlabelled rows changed class after θinit.
+
+    known: how many of those have a known true class; right_before, right_after: how many of these were right.
+    """
+
+    watched: int
+    changed: int
+    known: int
+    right_before: int
+    right_after: int
+    examples: list[ChangedRow]
+
+
+class Mistake(Part):
+    """A row that was classified wrongly with high confidence."""
+
+    text: str
+    label: str
+    predicted: str
+    confidence: float
+
+
+class WeakLabelShares(Part):
+    """How many rows have a weak label, and how many of those that also have a gold label are right."""
+
+    labeled: Share
+    accuracy: Share
+
+
+class TrialRecord(Part):
+    """One trial of a settings search. ended: complete, pruned or diverged. looks: dev evaluations."""
+
+    settings: Scores
+    dev: float | None
+    ended: str
+    steps: int
+    looks: int
+
+
+class Tuning(Part):
+    """A settings search on dev: its cost, the settings it chose, and every trial."""
+
+    trials: int
+    pruned: int
+    diverged: int
+    steps: int
+    dev_looks: int
+    dev_labels: int
+    settings: Scores
+    dev: float
+    tried: list[TrialRecord]
+
+
+class RunRecord(Part):
+    """The fields that every run records. Tasks add theirs in a subclass.
+
+    unit: what is classified, in the plural. measures: the scores that are shown, with their titles; model selection
+    uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder.
+    """
+
+    version: int = 1
+    task: str
+    unit: str
+    measures: dict[str, str] = Field(min_length=1)
+    method: str
+    model: str
+    kind: str
+    classes: list[str]
+    weak: bool
+    training_rows: int
+    label_budget: Budget
+    seeds: list[int] = Field(min_length=1)
+    kept_seed: int
+    kept_because: str
+    steps: int
+    seconds: float
+    start_on_dev: list[Scores] | None
+    best_steps: list[int] | None
+    dev: HeldOutScores | None = None
+    test: HeldOutScores | None = None
+    calibration: Calibration | None = None
+    changes: Changes | None = None
+    tuning: Tuning | None = None
+    notes: list[str] = []
+
+    @classmethod
+    def read(cls, content: Any, where: str) -> Self:
+        """Validate the content of a `metrics.json`. where: the file, for messages."""
+        version = content.get("version", 1) if isinstance(content, dict) else 1
+        if isinstance(version, int) and version > VERSION:
+            raise FileError(f"{where} has version {version}; this drift reads up to {VERSION}: install a newer one")
+        try:
+            record = cls.model_validate(content)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            field = ".".join(map(str, fault["loc"])) or "it"
+            more = f" (and {error.error_count() - 1} more faults)" if error.error_count() > 1 else ""
+            message = fault["msg"][:1].lower() + fault["msg"][1:]
+            raise FileError(f"{where} is damaged: {field}: {message}{more}; copy the run's folder again") from None
+        if faults := record.faults():
+            raise FileError(f"{where} is damaged: {faults[0]}; copy the run's folder again")
+        return record
+
+    def faults(self) -> list[str]:
+        """Fields that contradict each other, such as lists of different lengths. Subclasses add their own checks."""
+        faults = []
+        if self.kept_seed not in self.seeds:
+            faults.append(f"kept_seed: {self.kept_seed} is not one of the seeds")
+        by_seed = {} if self.start_on_dev is None else {"start_on_dev": self.start_on_dev}
+        by_seed |= {f"{part}.scores": scored.scores for part in PARTS if (scored := self.scores_on(part)) is not None}
+        for name, scores in by_seed.items():
+            lacking = [measure for measure in self.measures for seed in scores if measure not in seed]
+            faults += [f"{name}: a seed has no {lacking[0]}"] if lacking else []
+        lengths = {name: len(scores) for name, scores in by_seed.items()}
+        lengths |= {} if self.best_steps is None else {"best_steps": len(self.best_steps)}
+        faults += [
+            f"{name}: {length} entries for {len(self.seeds)} seeds"
+            for name, length in lengths.items()
+            if length != len(self.seeds)
+        ]
+        return faults
+
+    def content(self) -> dict[str, Any]:
+        """What `metrics.json` holds: only the fields that were set."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    @property
+    def kept(self) -> int:
+        """Position of the kept seed among the seeds."""
+        return self.seeds.index(self.kept_seed)
+
+    @property
+    def measure(self) -> str:
+        """The score that model selection uses."""
+        return next(iter(self.measures))
+
+    @property
+    def held_out(self) -> str | None:
+        """The part that results are reported on: "test", else "dev", else None."""
+        return "test" if self.test is not None else "dev" if self.dev is not None else None
+
+    def scores_on(self, part: str) -> HeldOutScores | None:
+        """Scores on "dev" or "test"."""
+        scores: HeldOutScores | None = getattr(self, part)
+        return scores
+
+
+class ClassRecord(RunRecord):
+    """The record of a run that gives one class to each row. confusion: counts by true and predicted class."""
+
+    confusion: list[list[int]] | None = None
+    mistakes: list[Mistake] | None = None
+    weak_labels: WeakLabelShares | None = None
+    rules: Summary | None = None
+
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        if self.held_out is not None:
+            required = {"confusion": self.confusion, "calibration": self.calibration}
+            missing = [name for name, value in required.items() if value is None]
+            faults += [f"{name}: field required, as there are scores" for name in missing]
+        return faults + self.shape_faults("confusion", self.confusion)
+
+    def shape_faults(self, name: str, counts: list[list[int]] | None) -> list[str]:
+        """Faults of a matrix of counts from class to class. name: the field."""
+        sizes = set() if counts is None else {len(counts), *map(len, counts)}
+        return [f"{name}: not {len(self.classes)} rows and columns"] if sizes - {len(self.classes)} else []

@@ -1,0 +1,116 @@
+"""Predict and evaluate tables of texts of any size, chunk by chunk."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.data.columns import find_column, guess_label_column, guess_text_column
+from drift.data.table_writer import TableWriter, with_columns
+from drift.data.tables import Chunk, read_chunks, source_name
+from drift.data.text_tables import label_of, text_of
+from drift.errors import ConfigError, DataError, LabelError
+from drift.tasks.parts import ROWS_PER_CHUNK, TableOptions, Trained
+from drift.tasks.scoring import evaluation_scores
+
+
+@dataclass(frozen=True)
+class PredictedChunk:
+    """Some rows of a table with their predictions. probabilities: `(n, C)`."""
+
+    chunk: Chunk
+    probabilities: np.ndarray
+
+    @property
+    def confidence(self) -> np.ndarray:
+        return np.asarray(self.probabilities.max(-1))
+
+    def labels(self, classes: list[str], abstain_below: float) -> list[str | None]:
+        """The most likely class of each row; None where the confidence is too low."""
+        sure = self.confidence >= abstain_below
+        codes = self.probabilities.argmax(-1)
+        return [classes[code] if kept else None for code, kept in zip(codes, sure, strict=True)]
+
+
+def predict_table(
+    run: Trained, source: Any, out: str | Path | None, options: TableOptions
+) -> Iterator[list[str | None]]:
+    """The labels of every chunk of a table.
+
+    out: a new table with all columns of the old one, `predicted`, `confidence` and one `p_CLASS` per class.
+    """
+    classes = run.model.classes
+    with nullcontext() if out is None else TableWriter(out) as writer:
+        for piece in predicted_chunks(run, source, options.column, options.encoding):
+            labels = piece.labels(classes, options.abstain_below)
+            if writer is not None:
+                added: dict[str, list[Any]] = {"predicted": labels, "confidence": _rounded(piece.confidence)}
+                added |= {f"p_{name}": _rounded(piece.probabilities[:, c]) for c, name in enumerate(classes)}
+                writer.write(with_columns(piece.chunk.columns, added))
+            yield labels
+
+
+def evaluate_table(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
+    """Accuracy, macro-F1 and calibration error on the labelled rows of a table."""
+    code_of = {name: code for code, name in enumerate(run.model.classes)}
+    name, label = source_name(source), options.label
+    truth: list[int] = []
+    kept: list[np.ndarray] = []
+    rows = 0
+    for piece in predicted_chunks(run, source, options.column, options.encoding):
+        columns = piece.chunk.columns
+        if label is None:
+            label = _label_column(run, piece.chunk, options.column or "", name)
+        for row, value in enumerate(columns[find_column(label, list(columns), name)]):
+            expected = label_of(value)
+            if expected is None:
+                continue
+            if expected not in code_of:
+                raise LabelError(
+                    f"{name}, row {piece.chunk.first + row + 1}: label {expected!r} is not one of the model's classes"
+                    f" ({', '.join(run.model.classes)}); fix the row or leave it blank"
+                )
+            truth.append(code_of[expected])
+            kept.append(piece.probabilities[row])
+        rows += len(piece.chunk)
+        options.tick()
+    if not truth:
+        raise LabelError(f"{name}: none of the {rows} rows has a label to score against")
+    scores = evaluation_scores(np.stack(kept), np.array(truth), options.abstain_below)
+    return {"rows": rows, "labeled_rows": len(truth), "label": label, **scores}
+
+
+def predicted_chunks(run: Trained, source: Any, column: str | None, encoding: str) -> Iterator[PredictedChunk]:
+    """A table chunk by chunk, with the probabilities of each row."""
+    name = source_name(source)
+    for chunk in read_chunks(source, size=ROWS_PER_CHUNK, encoding=encoding):
+        column = column or text_column(run, chunk, name)
+        texts = chunk.columns[find_column(column, list(chunk.columns), name)]
+        rows = [text_of(value, name, chunk.first + row) for row, value in enumerate(texts)]
+        yield PredictedChunk(chunk, run.model.predict_proba(rows))
+
+
+def text_column(run: Trained, sample: Chunk, name: str) -> str:
+    """The column with the texts if none was named: the one that was trained on. name: of the table."""
+    names = list(sample.columns)
+    column: str = run.record.columns.get("text") or guess_text_column(names, sample)
+    if column in names:
+        return column
+    raise ConfigError(f"{name} has no column {column!r}, which the run was trained on; name another with --text COLUMN")
+
+
+def _label_column(run: Trained, sample: Chunk, text: str, name: str) -> str:
+    """The column with the labels if none was named: the one that was trained on, or an obvious one."""
+    names = list(sample.columns)
+    trained = run.record.columns.get("label")
+    column = trained if trained in names else guess_label_column(names, sample, text)
+    if column is None:
+        raise DataError(f"{name} has no column that looks like labels; name it with --label COLUMN")
+    return str(column)
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return [round(float(value), 6) for value in values]

@@ -1,0 +1,34 @@
+"""Settings of runs on texts."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from drift.tasks.settings import EncoderSettings, TableSettings
+
+
+class TextDataSettings(TableSettings):
+    """Texts and their classes."""
+
+    text: str | None = Field(None, description="Column with the texts.")
+    labels_per_class: int | None = Field(
+        None, ge=1, description="Keep this many labels per class, drawn by seed (simulates a small budget)."
+    )
+
+
+class TextModelSettings(EncoderSettings):
+    """The model of texts."""
+
+    name: str = Field("default", description="Name or folder of an encoder, default, textcnn or vampire.")
+    pool: Literal["mean", "cls", "layers"] = Field(
+        "mean", description="How a fixed encoder turns a text into one vector."
+    )
+    vectors: str | None = Field(
+        None, description="Word vectors for textcnn: a file in fastText, GloVe or word2vec format, or npy."
+    )
+    windows: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (2, 3, 4, 5), min_length=1, description="Widths of the convolutions of textcnn."
+    )
+    maps: int = Field(500, ge=1, description="Feature maps per window of textcnn.")
+    min_count: int = Field(2, ge=1, description="textcnn and vampire: words that occur less often are unknown.")
+    train_vectors: bool = Field(True, description="textcnn: train the word vectors too.")

@@ -1,0 +1,103 @@
+"""The record of a run on the words of sentences."""
+
+from typing import Literal
+
+from drift.tasks.record import Part, RunRecord
+from drift.weak.diagnostics import Share
+
+
+class TypeScores(Part):
+    """Scores of one type of entity or slot. true: how many there are."""
+
+    f1: float
+    precision: float
+    recall: float
+    true: int
+
+
+class WeakTagShares(Part):
+    """How many words have a weak tag. sentences, by_type: on sentences with gold tags, how good the weak ones are."""
+
+    labeled: Share
+    sentences: int | None = None
+    by_type: dict[str, TypeScores] | None = None
+
+
+class Uncovered(Part):
+    """How words without a weak tag are treated. dev: F1 of θinit on dev for each way, if dev chose."""
+
+    chosen: Literal["ignore", "O"] | None = None
+    dev: dict[Literal["ignore", "O"], float] | None = None
+
+
+class Sample(Part):
+    """A sentence with spans `[start, end, type]` by their origin, such as "true", "weak" and "model"."""
+
+    words: list[str]
+    spans: dict[str, list[tuple[int, int, str]]]
+
+
+class BetterThanWeak(Part):
+    """Sentences that the weak tags got wrong and the model right. where: "held-out" or "training"."""
+
+    where: str
+    sentences: list[Sample]
+
+
+class SpanShares(Part):
+    """Spans that rules find, and how many of them are right."""
+
+    found: int
+    precision: Share
+    recall: Share
+    f1: Share
+
+
+class TokenShares(Part):
+    """Words that rules tag. labeled: of all rules together."""
+
+    coverage: Share
+    overlap: Share
+    conflict: Share
+    labeled: Share | None = None
+
+
+class RuleFacts(Part):
+    """What a rule, or all rules together, tag. Written by `TokenSummary.as_dict`."""
+
+    tokens: TokenShares
+    together: SpanShares
+    types: dict[str, SpanShares]
+
+
+class RuleSetFacts(RuleFacts):
+    """What all rules together tag, and each of them."""
+
+    rules: dict[str, RuleFacts]
+
+
+class TokenRecord(RunRecord):
+    """entities: whether tags are B- and I-. by_type, errors: scores and kinds of errors by type."""
+
+    entities: bool
+    sentences: int
+    columns: dict[str, str | None]
+    by_type: dict[str, TypeScores] | None = None
+    errors: dict[str, dict[str, int]] | None = None
+    samples: list[Sample] | None = None
+    weak_wrong_model_right: BetterThanWeak | None = None
+    weak_labels: WeakTagShares | None = None
+    uncovered: Uncovered | None = None
+    rules: RuleSetFacts | None = None
+
+    def faults(self) -> list[str]:
+        faults = super().faults()
+        required = {"by_type": self.by_type, "errors": self.errors, "calibration": self.calibration}
+        if self.held_out is not None:
+            missing = [name for name, value in required.items() if value is None]
+            faults += [f"{name}: field required, as there are scores" for name in missing]
+        types = {tag[2:] if self.entities else tag for tag in self.classes}
+        better = self.weak_wrong_model_right
+        shown = [*(self.samples or []), *([] if better is None else better.sentences)]
+        marked = {name for sample in shown for spans in sample.spans.values() for _, _, name in spans}
+        return faults + [f"samples: type {name!r} is not among the classes" for name in sorted(marked - types)]

@@ -1,0 +1,32 @@
+"""Settings of runs on the words of sentences."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from drift.tasks.settings import EncoderSettings, TableSettings
+
+
+class TokenDataSettings(TableSettings):
+    """Sentences and the tags of their words."""
+
+    tokens: str | None = Field(None, description="Column with the words of each sentence, or with raw text.")
+    scheme: str | None = Field(
+        None, description="Scheme of the tags: IOB2, IOB1, BIOES or IO; default: recognised from the tags."
+    )
+    uncovered: Literal["ignore", "O", "dev"] = Field(
+        "dev",
+        description="Words without a weak tag: ignore leaves them out, O takes them for O, dev chooses what scores"
+        " better on dev.",
+    )
+    labeled_rows: int | None = Field(
+        None, ge=1, description="Keep the tags of this many sentences, drawn by seed (simulates a small budget)."
+    )
+
+
+class TokenModelSettings(EncoderSettings):
+    """The model of words."""
+
+    layers: int | None = Field(
+        None, ge=1, description="Layers of the encoder to keep; default: all, or half of them if the encoder is fixed."
+    )
