@@ -74,6 +74,10 @@ def test_a_task_from_outside_fits_predicts_evaluates_and_reports(files: Path, ca
     assert "Results per class" in page
     assert "drift predict run new.csv" in page
 
+    code, out, err = call("compare", "run", task)
+    assert (code, err) == (0, "")
+    assert "test accuracy" in out
+
     run = drift.load("run", task=load_object("vector_task.py:VectorTask", "task"))
     assert run.predict(x) == predicted == drift.predict(run, "test.csv")
 
@@ -138,7 +142,15 @@ def test_a_method_from_outside_is_trained_saved_and_resumed(files: Path, call: C
     assert "weight: 0.3" in config
     assert len(drift.load("run").predict(["market profit"])) == 1
 
+    with pytest.raises(ConfigError, match="its code is not run unasked"):
+        drift.fit(out="run", resume=True, quiet=True)
+    again = drift.fit(out="run", resume=True, quiet=True, method=name)
+    assert "was finished before; nothing was trained" in again.notes[-1]
+
     method = load_object(name, "method")
+    by_class = drift.fit("reviews.csv", label="topic", method=method, out="by_class", onnx=False, **reviews)
+    assert by_class.record.method == "drift_method_entropy_method:EntropyMinimization"
+    assert drift.fit(out="by_class", resume=True, quiet=True, method=method).notes[-1].endswith("nothing was trained")
     plain = drift.fit("reviews.csv", label="topic", method=method, **reviews)
     strong = {**reviews, "settings": {"training": STEPS, **SHORT, "method.weight": 30.0}}
     coupled = drift.fit("reviews.csv", label="topic", method=method, **strong)

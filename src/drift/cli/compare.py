@@ -14,6 +14,7 @@ def compare(
         False, "--paired-t", help="Only paired t-tests: runs without common seeds are an error."
     ),
     out: Path | None = typer.Option(None, "--out", "-o", dir_okay=False, help="Table to write: .md, .tex or .csv."),
+    task: str | None = typer.Option(None, metavar="FILE.py:CLASS", help="The task of the runs, if it is one of yours."),
 ) -> None:
     """Compare finished runs, with statistical tests. Scores have their spread; each run is tested against the baseline.
 
@@ -29,6 +30,6 @@ def compare(
     from drift.runs.comparing.compare import compare as compare_runs
     from drift.runs.comparing.tables import show_table
 
-    show_table(compare_runs(runs, baseline=baseline, paired_t=paired_t, out=out))
+    show_table(compare_runs(runs, baseline=baseline, paired_t=paired_t, out=out, task=task))
     if out is not None:
         typer.echo(f"Written: {out}")

@@ -50,20 +50,34 @@ class Game:
     Without `labeled` it is the weakly supervised form (Eq. 9): all rows get pseudo-labels, and there is no supervised
     term. Without `unlabeled` it is supervised learning or, with `pseudo_label="all"`, self-distillation.
 
-    student: any module whose call returns logits `(N, C)`, or an object with `.logits`.
-    alpha: weight of the old teacher in the moving average; α in the paper.
-    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class: see `SoftStrategy`.
-    strategy: a `Strategy` to use instead of the `SoftStrategy` that those seven arguments describe.
-    coupling: "differentiable" includes the interaction term; "detached" is conventional self-training.
-    pseudo_label: which rows get pseudo-labels: "unlabeled" as in Eq. 4, or "all", B_u ∪ B_l, as in Algorithm 1.
-    unlabeled_weight: weight of the unlabelled loss; λ in the paper, where it is 1.
-    teacher: a second module of the same architecture, for students that cannot be copied (wrapped or sharded models).
-    teacher_mode: "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
-    full_graph: call the student once for labelled and unlabelled rows together. Use it for models of a whole graph,
-        which compute all nodes in any case. Inputs are then row numbers, `(N,)` or `(trials, N)`.
-    stacked: the first dimension of logits, labels and parameters is independent trials; losses are summed over it.
-    single_process: ignore other processes. By default, if torch.distributed is initialised, a batch is spread over all
-        processes: each process passes its own rows, and class masses and means are taken over all rows.
+    Parameters
+    ----------
+    student : torch.nn.Module
+        Any module whose call returns logits `(N, C)`, or an object with `.logits`.
+    alpha : float, default=0.9
+        Weight of the old teacher in the moving average; α in the paper.
+    tau, class_mass, prior, reweight, differentiate_labels, differentiate_weights, unbalanced_class
+        See `SoftStrategy`, which has the same defaults.
+    strategy : Strategy, default=None
+        Used instead of the `SoftStrategy` that those seven arguments describe.
+    coupling : {"differentiable", "detached"}, default="differentiable"
+        With the interaction term, or without: conventional self-training.
+    pseudo_label : {"unlabeled", "all"}, default="unlabeled"
+        Which rows get pseudo-labels: those of Eq. 4, or all, B_u ∪ B_l, as in Algorithm 1.
+    unlabeled_weight : float, default=1.0
+        Weight of the unlabelled loss; λ in the paper.
+    teacher : torch.nn.Module, default=None
+        A second module of the same architecture, for students that cannot be copied (wrapped or sharded models).
+    teacher_mode : {"eval", "train"}, default="eval"
+        "eval" switches dropout off and uses the averaged BatchNorm statistics; "train" does neither.
+    full_graph : bool, default=False
+        Call the student once for labelled and unlabelled rows together. Use it for models of a whole graph, which
+        compute all nodes in any case. Inputs are then row numbers, `(N,)` or `(trials, N)`.
+    stacked : bool, default=False
+        The first dimension of logits, labels and parameters is independent trials; losses are summed over it.
+    single_process : bool, default=False
+        Ignore other processes. By default, if torch.distributed is initialised, a batch is spread over all processes:
+        each process passes its own rows, and class masses and means are taken over all rows.
     """
 
     def __init__(

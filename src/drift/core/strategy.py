@@ -23,7 +23,15 @@ from drift.errors import ConfigError, ShapeError
 
 @dataclass(frozen=True)
 class Response:
-    """The follower's response to a batch. log_y: log ỹ, `(..., N, C)`. omega: ω, `(..., N)`."""
+    """The follower's response to a batch.
+
+    Parameters
+    ----------
+    log_y : Tensor
+        Log-probabilities of the pseudo-labels, log ỹ, `(..., N, C)`.
+    omega : Tensor
+        Sample weights ω, `(..., N)`.
+    """
 
     log_y: Tensor
     omega: Tensor
@@ -67,14 +75,23 @@ class SoftStrategy(Strategy):
         True      True / False          True / False           DRIFT, w/o DrPL, w/o DrW, neither
         False     True / False          (no effect)            w/o SR, w/o SR and DrPL
 
-    tau: temperature τ; values below 1 sharpen.
-    class_mass: divide by the batch's class masses f_j, which balances the labels of a batch towards `prior`.
-    prior: class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
-    reweight: weight each example by ω; otherwise every weight is 1.
-    differentiate_labels: let gradients flow through ỹ (DrPL in the paper).
-    differentiate_weights: let gradients flow through ω (DrW in the paper).
-    unbalanced_class: index of a class that is not balanced, such as the tag of words outside entities; None is none.
-        Without class mass it has no effect.
+    Parameters
+    ----------
+    tau : float, default=0.5
+        Temperature τ; values below 1 sharpen.
+    class_mass : bool, default=True
+        Divide by the batch's class masses f_j, which balances the labels of a batch towards `prior`.
+    prior : sequence of float, default=None
+        Class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
+    reweight : bool, default=True
+        Weight each example by ω; otherwise every weight is 1.
+    differentiate_labels : bool, default=True
+        Let gradients flow through ỹ (DrPL in the paper).
+    differentiate_weights : bool, default=True
+        Let gradients flow through ω (DrW in the paper).
+    unbalanced_class : int, default=None
+        Index of a class that is not balanced, such as the tag of words outside entities. Without class mass it has no
+        effect.
     """
 
     tau: float = 0.5

@@ -176,7 +176,7 @@ def request(
     given = _layer(train, task=task, method=method, **options)
     layers = [stored, given, nested(settings or {})]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
-    _check_code(stored, merge(given, layers[-1]))
+    _check_code(stored, layers[-1], {"task": task, "method": method, **options})
     task_type = find_task(task or requested.get("task", "text"))
     chosen = method if isinstance(method, type) else requested.get("method", {}).get("name") or "drift"
     _check_options(task_type, given["data"])
@@ -215,14 +215,14 @@ def _described(source: Any) -> str | None:
     return None if source is None else str(source) if isinstance(source, (str, Path)) else f"a {type(source).__name__}"
 
 
-def _check_code(stored: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_code(stored: Mapping[str, Any], settings: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Refuse code that only a configuration file or a run's folder names: it may be somebody else's."""
     for option, (group, key) in CODE.items():
         name, again = (
-            layer.get(group, {}) if key is None else layer.get(group, {}).get(key) for layer in (stored, given)
+            layer.get(group, {}) if key is None else layer.get(group, {}).get(key) for layer in (stored, settings)
         )
         is_code = isinstance(name, str) and (name.endswith(".py") if option == "rules" else is_outside(name))
-        if is_code and not again:
+        if is_code and not again and options.get(option) is None:
             raise ConfigError(
                 f"the configuration names {option} {name}; its code is not run unasked: give --{option} {name}"
             )

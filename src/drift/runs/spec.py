@@ -81,8 +81,7 @@ class RunSpec:
             setting = kind.preset or ("weak" if weak else "semi")
             merged = merge(merged, preset(preset_name, setting, profile, kind.name, task=task_type.name))
         merged = task_type.complete(reduce(merge, layers, merged), kind)
-        if kind.stacked and method_type.head_dropout and "dropout" in task_type.model_settings.model_fields:
-            merged = _with_head_dropout(task_type, kind, method_type, merged)
+        merged = _with_head_dropout(merged, task_type, kind, method_type)
         merged["method"] = _settings_for(method_name, method_type, merged["method"], layers)
         config = config_type(task_type).read(merged, "configuration")
         if is_outside(method_name):
@@ -127,17 +126,16 @@ def _name_of(method: str | type[Method], method_type: type[Method]) -> str:
 def _own_model(method: type[Method], requested: Mapping[str, Any]) -> str | None:
     """The model that the method is made for, if it is made for only one."""
     name = requested["model"].get("name")
-    if method.model is None or name == method.model:
-        return method.model
-    if name is not None:
+    if method.model is not None and name not in (None, method.model):
         raise ConfigError(f"{method.name} trains {method.model}, not {name}; leave --model out or use another method")
     return method.model
 
 
-def _with_head_dropout(task: type[Task], kind: Kind, method: type[Method], merged: dict[str, Any]) -> dict[str, Any]:
-    """Dropout before heads on fixed vectors, which have none of their own, for methods that need some."""
-    if task.model_settings.model_fields["dropout"].default is not None:
-        return merged  # the model has dropout of its own
+def _with_head_dropout(merged: dict[str, Any], task: type[Task], kind: Kind, method: type[Method]) -> dict[str, Any]:
+    """Dropout before stacked heads, which have none of their own, for methods that need some."""
+    dropout = task.model_settings.model_fields.get("dropout")
+    if not kind.stacked or not method.head_dropout or dropout is None or dropout.default is not None:
+        return merged
     return merge({"model": {"dropout": method.head_dropout}}, merged)
 
 

@@ -89,7 +89,10 @@ class RunFolder:
         """The resolved configuration, as `begin` wrote it."""
         self._check_there()
         try:
-            return dict(yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8")))
+            content = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+            if not isinstance(content, dict):
+                raise ValueError(f"it holds {type(content).__name__}, not settings by name")
+            return content
         except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
             reason = " ".join(str(error).split())  # YAML's own message has several lines
             raise FileError(f"{self.path} is not a run's folder: {CONFIG} cannot be read ({reason})") from error

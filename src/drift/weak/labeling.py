@@ -49,18 +49,36 @@ def label(
 ) -> WeakLabels:
     """Let rules vote on texts, and combine the votes into one weak label per text by majority.
 
-    texts: a list of strings, or a table: the path of a file (.csv, .tsv, .jsonl, each also with .gz; .parquet), a
-    mapping of columns, a DataFrame or a Dataset. A string is always a path.
-    rules: a RuleSet, a list of rules, or the path of a rule file.
-    text: the column with the texts of a table; default: "text", or another obvious column as in `drift.fit`.
-    gold: gold labels, or the column that holds them. They are used only to measure accuracy.
-    ties: "abstain", "random" or "order"; default: the policy of the rules.
-    seed: a seed or a NumPy generator for ties broken at random.
-    n_jobs: number of processes; -1 for one per core.
-    tick: progress callback, called with the number of texts after each batch.
-    first_row: the row number of the first text in error messages, if the texts are part of a longer table.
-    encoding: the encoding of a CSV, TSV or JSON lines file.
-    jobs: deprecated name of `n_jobs`.
+    Parameters
+    ----------
+    texts : list of str, path, mapping, DataFrame or Dataset
+        Texts, or a table: the path of a file (.csv, .tsv, .jsonl, each also with .gz; .parquet), a mapping of columns,
+        a DataFrame or a Dataset. A string is always a path.
+    rules : RuleSet, list of rules, or path
+        The rules, or the path of a rule file.
+    text : str, default=None
+        Column with the texts of a table; by default "text", or another obvious column as in `drift.fit`.
+    gold : str or sequence, default=None
+        Gold labels, or the column that holds them. They are used only to measure accuracy.
+    ties : {"abstain", "random", "order"}, default=None
+        How to break ties; by default the policy of the rules.
+    seed : int or numpy.random.Generator, default=0
+        For ties that are broken at random.
+    n_jobs : int, default=1
+        Number of processes; -1 for one per core.
+    tick : callable, default=None
+        Called with the number of texts after each batch.
+    first_row : int, default=0
+        Row number of the first text in error messages, if the texts are part of a longer table.
+    encoding : str, default="utf-8"
+        Encoding of a CSV, TSV or JSON lines file.
+    jobs : int, default=None
+        Deprecated name of `n_jobs`.
+
+    Returns
+    -------
+    WeakLabels
+        Votes, labels, classes and diagnostics.
     """
     n_jobs = deprecated_jobs(n_jobs, jobs)
     rules = as_rules(rules, RuleSet)

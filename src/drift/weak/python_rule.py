@@ -46,10 +46,18 @@ def rule(*, name: str | None = None, weight: float = 1.0) -> Callable[[Function]
 def rule(function: Any = None, *, name: str | None = None, weight: float = 1.0) -> Any:
     """Make a rule from a function. Works as a decorator, with or without arguments.
 
-    function: takes the text unchanged and returns a class name, or None to abstain. In a `TokenRuleSet` it takes the
-    tokens of a sentence and returns spans (start, end, type), where `end` is the token after the last.
-    name: the name of the rule; default: the name of the function.
-    weight: the weight of its votes.
+    Parameters
+    ----------
+    function : callable, default=None
+        Takes the text unchanged and returns a class name, or None to abstain. In a `TokenRuleSet` it takes the tokens
+        of a sentence and returns spans (start, end, type), where `end` is the token after the last.
+    name : str, default=None
+        Name of the rule; by default the name of the function.
+    weight : float, default=1.0
+        Weight of its votes.
+
+    Examples
+    --------
 
         @rule
         def shouting(text):

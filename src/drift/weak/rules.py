@@ -21,11 +21,17 @@ from drift.weak.token_schema import TOKENS
 class RuleSet:
     """Rules that vote on texts.
 
-    rules: each a dict with the keys of a rule in YAML, or a function decorated with `@rule`.
-    classes: the class names, in order; default: the labels of the rules, in order of appearance.
-    ties: the label of a text whose votes tie: "abstain" gives none, "random" draws one of the tied classes, "order"
-    takes the tied class that the first rule votes for.
-    strip_punctuation: replace punctuation by spaces, and collapse runs of spaces, in texts and keywords.
+    Parameters
+    ----------
+    rules : iterable of dict or PythonRule
+        Each a dict with the keys of a rule in YAML, or a function decorated with `@rule`.
+    classes : iterable of str, default=None
+        The class names, in order; by default the labels of the rules, in order of appearance.
+    ties : {"abstain", "random", "order"}, default="abstain"
+        The label of a text whose votes tie: "abstain" gives none, "random" draws one of the tied classes, "order" takes
+        the tied class that the first rule votes for.
+    strip_punctuation : bool, default=False
+        Replace punctuation by spaces, and collapse runs of spaces, in texts and keywords.
     """
 
     def __init__(

@@ -13,6 +13,7 @@ from drift.errors import ConfigError, DataError
 from drift.runs.comparing.statistics import TTest, holm, paired_t, welch_t
 from drift.runs.comparing.tables import Cell, ScoreTable, check_ending, write_table
 from drift.runs.record import read_fingerprint, read_record, read_settings
+from drift.tasks import Task
 from drift.tasks.record import HeldOutScores
 from drift.training.run_folder import MOST_LISTED, RunFolder, differing, flat
 
@@ -43,18 +44,18 @@ class Finished:
     drawn_by_seed: bool
 
     @classmethod
-    def read(cls, path: str | Path) -> "Finished":
+    def read(cls, path: str | Path, task: str | type[Task] | None = None) -> "Finished":
         folder = RunFolder(path)
         stored = folder.config()
-        task, record = read_record(folder)
-        config = read_settings(folder, task).model_dump(mode="json")
+        task_type, record = read_record(folder, task)
+        config = read_settings(folder, task_type).model_dump(mode="json")
         found = {part: scores for part in PARTS if (scores := record.scores_on(part)) is not None}
         if not found:
             raise DataError(f"{path} has no scores, for it had no dev and no test set; train it with --dev or --test")
         budget = record.label_budget
         return cls(
             path=folder.path,
-            task=task.name,
+            task=task_type.name,
             method=record.method,
             measures=record.measures,
             scores={
@@ -66,7 +67,7 @@ class Finished:
             first_seed=config["training"]["seed"],
             settings=json.dumps({**stored, "seeds": None, "training": {**stored["training"], "seed": None}}),
             data=read_fingerprint(folder),
-            rows={part: task.scored_rows(config, part, scores.rows) for part, scores in found.items()},
+            rows={part: task_type.scored_rows(config, part, scores.rows) for part, scores in found.items()},
             drawn_by_seed=any(config["data"].get(name) is not None for name in DRAWN),
         )
 
@@ -106,6 +107,7 @@ def compare(
     baseline: str | Path | None = None,
     paired_t: bool = False,
     out: str | Path | None = None,
+    task: str | type[Task] | None = None,
 ) -> ScoreTable:
     """Compare finished runs: scores with their spread, and a test of each against the baseline.
 
@@ -124,6 +126,8 @@ def compare(
         Raise an error for what cannot be paired, instead of an unpaired test.
     out : path, default=None
         Also write the table to this file: .md, .tex or .csv.
+    task : str or class, default=None
+        The task of the runs, if it is not a built-in one.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def compare(
     paths = list(dict.fromkeys(map(Path, [*([] if baseline is None else [baseline]), *runs])))
     if not paths:
         raise ConfigError("no run was given; name the folders of some")
-    table = _table([Finished.read(path) for path in paths], paired_t=paired_t)
+    table = _table([Finished.read(path, task) for path in paths], paired_t=paired_t)
     if out is not None:
         write_table(table, out)
     return table
