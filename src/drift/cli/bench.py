@@ -1,7 +1,7 @@
 """`drift bench`: reproduce the paper's tables and figures."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -37,7 +37,7 @@ def bench(
     collect: bool = typer.Option(False, "--collect", help="Run nothing; write tables of what is finished."),
     quiet: bool = typer.Option(False, "--quiet", help="Show no progress bar."),
 ) -> None:
-    """Reproduce a table or figure of the paper, next to the paper's own numbers.
+    """Reproduce a table or figure of the paper. The paper's own numbers stand beside ours.
 
     Each cell and method is a separate run, kept in the folder under a key computed from its settings and data. Finished
     runs are never repeated, and interrupted runs are resumed. The data are read from `$DRIFT_DATA`.
@@ -59,20 +59,9 @@ def bench(
     from drift.training.threads import keep_freed_memory
 
     keep_freed_memory()
-    done = run_bench(
-        name,
-        out,
-        profile=profile,
-        seeds=seeds,
-        cells=_names(cells),
-        methods=_names(methods),
-        models=_names(models),
-        n_jobs=jobs,
-        cluster=cluster,
-        dry_run=dry_run,
-        collect=collect,
-        quiet=quiet,
-    )
+    chosen: dict[str, Any] = {"cells": _names(cells), "methods": _names(methods), "models": _names(models)}
+    how: dict[str, Any] = {"n_jobs": jobs, "cluster": cluster, "dry_run": dry_run, "collect": collect, "quiet": quiet}
+    done = run_bench(name, out, profile=profile, seeds=seeds, **chosen, **how)
     _show(done)
     if done.failures:
         raise typer.Exit(1)

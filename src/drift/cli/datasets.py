@@ -4,7 +4,7 @@ import typer
 
 
 def datasets() -> None:
-    """List the paper's datasets (its tables 6 and 7), compared with what is in `$DRIFT_DATA`.
+    """List the paper's datasets. These are its tables 6 and 7, beside what is found in `$DRIFT_DATA`.
 
     Example:
 

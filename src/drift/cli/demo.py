@@ -19,7 +19,7 @@ def demo(
     ),
     quiet: bool = typer.Option(False, "--quiet", help="Show no progress bar."),
 ) -> None:
-    """Compare supervised learning, Self-training and DRIFT on small data, in under a minute (`text`: three minutes).
+    """See it work on small data. Compares supervised learning, Self-training and DRIFT in a minute (`text`: three).
 
     `moons` is the paper's first example: two half-moons with 12 labels per class, 10 trials as in the paper and 100 for
     statistical power. `digits` uses `DriftClassifier` on scikit-learn's handwritten digits with 5 labels per class.

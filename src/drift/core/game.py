@@ -18,15 +18,16 @@ from drift.core.checks import (
     is_number,
 )
 from drift.core.diagnostics import Diagnostics, changed_labels, mass_shares, terms
-from drift.core.forward import Inputs, joined, log_probabilities
+from drift.core.forward import Inputs
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
 from drift.core.merging import Merger
 from drift.core.objective import Objective, Parts, Totals
+from drift.core.players import Players
 from drift.core.renaming import renamed_arguments
 from drift.core.strategy import Response, SoftStrategy, Strategy
-from drift.core.teacher import Follower, copy_of, in_evaluation, undisturbed_buffers
-from drift.errors import ConfigError, ShapeError, StateError
+from drift.core.teacher import copy_of
+from drift.errors import ConfigError, StateError
 
 Coupling = Literal["differentiable", "detached"]
 PseudoLabel = Literal["unlabeled", "all"]
@@ -126,17 +127,15 @@ class Game:
         self.strategy: Strategy = strategy or soft_strategy
         self.coupling, self.pseudo_label, self.teacher_mode = coupling, pseudo_label, teacher_mode
         self.unlabeled_weight, self.stacked, self.single_process = unlabeled_weight, stacked, single_process
-        self.full_graph = full_graph
         self.steps = 0
         self.last: Parts | None = None
 
-        self._follower = Follower(self.teacher, student)
+        self._players = Players(student, self.teacher, stacked=stacked, full_graph=full_graph)
+        self._follower = self._players.follower
         self._merger = Merger(self._follower)
         self.teacher.train(teacher_mode == "train")
-        self._classes: int | None = None
         self._unmerged = False  # whether the teacher has, or will get, a gradient that was not merged yet
         self._global_parts = Parts()  # the teacher's part of the last loss, over the rows of all processes
-        self._last_inputs: tuple[Inputs, ...] = ()
         self._probe: Inputs = None
         self._probe_labels: Tensor | None = None
 
@@ -169,6 +168,11 @@ class Game:
         self._alpha = check_alpha(value)
 
     @property
+    def full_graph(self) -> bool:
+        """Whether the student is called once for labelled and unlabelled rows together."""
+        return self._players.full_graph
+
+    @property
     def couples(self) -> bool:
         """Whether the interaction term can be non-zero."""
         return self.coupling == "differentiable" and self.alpha < 1.0 and self.strategy.differentiable
@@ -195,7 +199,7 @@ class Game:
         labeled: inputs and class indices `(N,)`.
         """
         x, y = check_pair(labeled)
-        log_q = self._log_f(self.student, x)
+        log_q = self._players.log_f(self.student, x)
         return self._objective.mean(supervised_loss(log_q, check_labels(y, log_q))).sum()
 
     def respond(self, *inputs: Inputs) -> Response:
@@ -204,43 +208,15 @@ class Game:
         For custom losses: compute the loss from the response, then call `backward` on it as usual. With several
         processes, class masses are taken over the rows of all of them, and the response holds this process's rows.
         """
-        log_p = self._teach(*inputs)
+        log_p = self._players.teach(*inputs, differentiable=self.couples)
         response, rows, omega = self._objective.answer(log_p)
         self._global_parts = Parts(log_p=rows.log_p.detach(), omega=omega)
         self._unmerged |= log_p.requires_grad
         return response
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
-        """Predictions of both players on one batch."""
-        if unlabeled is None and labeled is None:
-            raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
-        log_q_l = log_q_u = y = None
-        inputs, log_q = [], []  # of the rows that get a pseudo-label: x, and log f(x, θS)
-        if labeled is not None:
-            x_l, y = check_pair(labeled)
-            if self.full_graph and unlabeled is not None:
-                log_q_all = self._log_f(self.student, torch.cat([x_l, unlabeled], dim=-1))
-                log_q_l, log_q_u = torch.split(log_q_all, [x_l.shape[-1], unlabeled.shape[-1]], dim=-2)
-            else:
-                log_q_l = self._log_f(self.student, x_l)
-            y = check_labels(y, log_q_l)
-            if self.pseudo_label == "all":
-                inputs.append(x_l)
-                log_q.append(log_q_l)
-        if unlabeled is not None:
-            inputs.append(unlabeled)
-            log_q.append(self._log_f(self.student, unlabeled) if log_q_u is None else log_q_u)
-        if not inputs:
-            return Forward(log_q_l, y)
-        return Forward(log_q_l, y, joined(log_q), self._teach(*inputs))
-
-    def _teach(self, *inputs: Inputs) -> Tensor:
-        """log f(x, θT), `(..., N, C)`; differentiable if the interaction term is used."""
-        self._follower.require_gradients(self.couples)
-        with torch.set_grad_enabled(self.couples and torch.is_grad_enabled()), undisturbed_buffers(self.teacher):
-            log_p = joined([self._log_f(self.teacher, x) for x in inputs])
-        self._last_inputs = inputs
-        return log_p
+        label_all = self.pseudo_label == "all"
+        return self._players.forward(unlabeled, labeled, label_all=label_all, differentiable=self.couples)
 
     def _score(self, forward: Forward, totals: Totals | None = None) -> Tensor:
         pseudo = totals and totals.unlabeled + (totals.labeled if self.pseudo_label == "all" else 0)
@@ -317,8 +293,7 @@ class Game:
         """
         check_choice("by", by, Player)
         module = self.student if by == "student" else self.teacher
-        with in_evaluation(module):
-            return self._log_f(module, inputs).exp()
+        return self._players.predict(module, inputs).exp()
 
     def diagnostics(self) -> Diagnostics:
         """Measure the game. Call it after `backward`, before gradients are clipped or cleared.
@@ -334,9 +309,9 @@ class Game:
                 "diagnostics() needs the gradients as backward() left them; call it before clipping or zero_grad()"
             )
         if self.probe is None:
-            self.probe = self._last_inputs[-1]
-        with torch.no_grad(), in_evaluation(self.teacher):  # measuring draws no random numbers, and is free of dropout
-            labels = hard_labels(self.strategy.respond(self._log_f(self.teacher, self.probe)).log_y)
+            self.probe = self._players.last_inputs[-1]
+        with torch.no_grad():
+            labels = hard_labels(self.strategy.respond(self._players.predict(self.teacher, self.probe)).log_y)
         flips, self._probe_labels = changed_labels(self._probe_labels, labels), labels
         leader_norm, interaction_norm, angle = terms(
             self._merger.parameters, self._merger.interaction, self._merger.scale
@@ -371,13 +346,3 @@ class Game:
         self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
         self._unmerged = False
         self._merger.forget()
-
-    def _log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:
-        log_p = log_probabilities(module, inputs, stacked=self.stacked)
-        classes = log_p.shape[-1]
-        if self._classes not in (None, classes):
-            raise ShapeError(
-                f"logits have {classes} classes, earlier ones had {self._classes}; keep the class set fixed"
-            )
-        self._classes = classes
-        return log_p

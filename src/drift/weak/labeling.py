@@ -82,23 +82,7 @@ def label(
     """
     n_jobs = deprecated_jobs(n_jobs, jobs)
     rules = as_rules(rules, RuleSet)
-    columns: Mapping[str, Sequence[Any]] | None
-    if is_path(texts, "texts", TABLE_SUFFIXES):
-        gold_column = gold if isinstance(gold, str) else None
-        text = check_columns(texts, rules, text=text, gold=gold_column, encoding=encoding)[1]
-        columns = _read_columns(texts, {text, *rules.columns, *([gold_column] if gold_column else [])}, encoding)
-    else:
-        columns = _columns_in_memory(texts)
-    if columns is not None:
-        text = _text_column(columns, text)
-        for name in (text, gold) if isinstance(gold, str) else (text,):
-            if name not in columns:
-                known = [str(each) for each in columns]
-                raise DataError(f"the table has no column {name!r}{nearest(name, known)}")
-        texts = as_list(columns[text], f"column {text!r}")
-        gold = columns[gold] if isinstance(gold, str) else gold
-    elif isinstance(gold, str):
-        raise DataError(f"gold={gold!r} names a column, but texts is not a table; give the labels themselves")
+    texts, gold, columns = _read(texts, rules, text, gold, encoding)
     votes = rules.votes(texts, columns, n_jobs=n_jobs, tick=tick, first_row=first_row)
     ties = rules.ties if ties is None else ties
     codes = majority(votes, len(rules.classes), ties=ties, seed=seed, weights=rules.weights)
@@ -106,6 +90,29 @@ def label(
     summary = summarize(votes, codes, names=rules.names, classes=rules.classes, gold=truth)
     labels = [rules.classes[code] if code != ABSTAIN else None for code in codes]
     return WeakLabels(votes, labels, rules.classes, summary)
+
+
+def _read(
+    texts: Any, rules: RuleSet, text: str | None, gold: Any, encoding: str
+) -> tuple[Any, Any, Mapping[str, Sequence[Any]] | None]:
+    """The texts, the gold labels, and all columns if the texts are a table. The parameters are those of `label`."""
+    columns: Mapping[str, Sequence[Any]] | None
+    if is_path(texts, "texts", TABLE_SUFFIXES):
+        gold_column = gold if isinstance(gold, str) else None
+        text = check_columns(texts, rules, text=text, gold=gold_column, encoding=encoding)[1]
+        columns = _read_columns(texts, {text, *rules.columns, *([gold_column] if gold_column else [])}, encoding)
+    else:
+        columns = _columns_in_memory(texts)
+    if columns is None:
+        if isinstance(gold, str):
+            raise DataError(f"gold={gold!r} names a column, but texts is not a table; give the labels themselves")
+        return texts, gold, None
+    text = _text_column(columns, text)
+    for name in (text, gold) if isinstance(gold, str) else (text,):
+        if name not in columns:
+            known = [str(each) for each in columns]
+            raise DataError(f"the table has no column {name!r}{nearest(name, known)}")
+    return as_list(columns[text], f"column {text!r}"), columns[gold] if isinstance(gold, str) else gold, columns
 
 
 def check_columns(
