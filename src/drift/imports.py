@@ -5,12 +5,15 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from drift.errors import ConfigError
 from drift.settings import nearest
+
+_FILES: dict[str, Path] = {}  # files that were executed in this process, by the names of their modules
 
 
 def is_outside(name: str) -> bool:
@@ -43,6 +46,19 @@ def load_object(name: str, what: str, *, noun: str = "Name") -> Any:
     return loaded
 
 
+def files_of(*classes: type) -> dict[str, Path]:
+    """The files in which these classes and their bases are defined, if `load_object` executed them; by module name."""
+    modules = {base.__module__ for each in classes for base in each.__mro__}
+    return {name: path for name, path in _FILES.items() if name in modules}
+
+
+def load_files(files: Mapping[str, Path]) -> None:
+    """Execute files that `files_of` returned in another process, so that their classes can be unpickled here."""
+    for name, path in files.items():
+        if name not in sys.modules:
+            _execute(name, path)
+
+
 def describe(error: BaseException) -> str:
     """Return the type of an error and the first line of its message."""
     first_line = str(error).split("\n")[0]
@@ -50,10 +66,18 @@ def describe(error: BaseException) -> str:
 
 
 def _run(path: Path, what: str) -> ModuleType:
-    """Execute a Python file as a module. It stays in `sys.modules`, where its classes look for their module."""
+    """Execute a Python file as a module."""
     if not path.is_file():
         raise ConfigError(f"{path} is not there; give the Python file of the {what}")
-    spec = importlib.util.spec_from_file_location(f"drift_{what}_{path.stem}", path)
+    name = f"drift_{what}_{path.stem}"
+    module = _execute(name, path)
+    _FILES[name] = path.absolute()
+    return module
+
+
+def _execute(name: str, path: Path) -> ModuleType:
+    """Execute a Python file as a module. It stays in `sys.modules`, where its classes look for their module."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a name that ends in .py always has a spec
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

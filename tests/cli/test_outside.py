@@ -1,6 +1,7 @@
 """Methods, tasks, sources of labels and callbacks from outside the package: docs/extending.md, run as it is written."""
 
 import csv
+import html
 import json
 import re
 import sys
@@ -14,7 +15,9 @@ import pytest
 import drift
 from drift.errors import ConfigError, FileError
 from drift.imports import load_object
-from drift.runs.result import REPORT
+from drift.runs.result import REPORT, Run
+from drift.tasks import Task
+from drift.tasks.text.task import TextTask
 from tests.cli.conftest import Call
 from tests.runs.small import STEPS, small_encoder, small_table, write_csv
 
@@ -56,6 +59,7 @@ def test_a_task_from_outside_fits_predicts_evaluates_and_reports(files: Path, ca
     code, out, err = call("fit", "train.csv", task, "--test", "test.csv", "--seeds", "3", "-o", "run", "--quiet")
     assert (code, err) == (0, "")
     assert "drift on 120 rows; a small network" in out
+    assert "Try next: drift predict run new.csv -o out.csv --task FILE.py:VectorTask" in out
     record = json.loads((files / "run" / "metrics.json").read_text())
     assert record["task"] == "vectors"
     assert min(scores["accuracy"] for scores in record["test"]["scores"]) > 0.85  # the clouds hardly overlap
@@ -72,7 +76,8 @@ def test_a_task_from_outside_fits_predicts_evaluates_and_reports(files: Path, ca
     assert (code, err) == (0, "")
     page = (files / "run" / REPORT).read_text(encoding="utf-8")
     assert "Results per class" in page
-    assert "drift predict run new.csv" in page
+    assert "drift predict run new.csv -o out.csv --task FILE.py:VectorTask" in page
+    assert "drift.load('run', task=VectorTask)" in html.unescape(page)
 
     code, out, err = call("compare", "run", task)
     assert (code, err) == (0, "")
@@ -99,6 +104,49 @@ def test_a_folder_of_an_unknown_task_is_one_line(files: Path, call: Call) -> Non
         drift.load("run")
     code, out, err = call("predict", "run", "train.csv", "-o", "x.csv")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
+
+
+def test_settings_of_code_from_outside_are_searched_by_workers(files: Path) -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'drift-ssl[tune]'")
+    write_vectors(files / "train.csv", 60, seed=0, labeled=20)
+    write_vectors(files / "dev.csv", 30, seed=1)
+    run = drift.tune(
+        "train.csv",
+        dev="dev.csv",
+        task="vector_task.py:VectorTask",
+        method="entropy_method.py:EntropyMinimization",
+        seeds=2,
+        n_trials=2,
+        n_jobs=2,
+        quiet=True,
+        settings={"training": STEPS},
+    )
+    assert isinstance(run, Run)
+    assert [trial.ended for trial in run.record.tuning.tried] == ["complete"] * 2
+
+
+def test_a_record_that_does_not_fit_is_one_line(files: Path) -> None:
+    write_vectors(files / "train.csv", 60, seed=0, labeled=20)
+
+    class Colored(load_object("vector_task.py:VectorTask", "task")):  # type: ignore[misc]
+        def facts(self) -> dict[str, Any]:
+            return {**super().facts(), "color": "red"}
+
+    with pytest.raises(ConfigError, match="vectors: facts and judge do not fit ClassRecord: color: extra inputs"):
+        drift.fit("train.csv", task=Colored, seeds=2, quiet=True, settings={"training": STEPS})
+
+
+def test_a_subclass_of_a_task_has_its_defaults() -> None:
+    class Headlines(TextTask):
+        name = "headlines"
+
+    class Bare(Task):
+        name = "bare"
+
+    kind = TextTask.kinds["frozen"]
+    assert Headlines.defaults(kind, weak=True) == TextTask.defaults(kind, weak=True)
+    with pytest.raises(ConfigError, match=r"there is no defaults.yaml beside Bare; add one, or override `defaults`"):
+        Bare.defaults(kind, weak=True)
 
 
 @pytest.fixture
@@ -142,7 +190,7 @@ def test_a_method_from_outside_is_trained_saved_and_resumed(files: Path, call: C
     assert "weight: 0.3" in config
     assert len(drift.load("run").predict(["market profit"])) == 1
 
-    with pytest.raises(ConfigError, match="its code is not run unasked"):
+    with pytest.raises(ConfigError, match="its code is run only if you name it"):
         drift.fit(out="run", resume=True, quiet=True)
     again = drift.fit(out="run", resume=True, quiet=True, method=name)
     assert "was finished before; nothing was trained" in again.notes[-1]
@@ -174,7 +222,7 @@ def test_code_that_only_a_stored_configuration_names_is_not_run(
         (files / "config.yaml").write_text(json.dumps({**settings, "data": {"train": "t", **settings.get("data", {})}}))
         code, out, err = call("fit", "--config", "config.yaml", "-o", "run")
         assert (code, out, len(err.splitlines())) == (2, "", 1)
-        assert "its code is not run unasked" in err
+        assert "its code is run only if you name it" in err
 
 
 @pytest.mark.parametrize(

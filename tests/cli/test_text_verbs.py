@@ -165,7 +165,7 @@ MISTAKES = {
         ["train.csv", "--set", "method.prior={money: half, sport: half}"],
         "a prior is one number per class: a list in class order, or {class: share}",
     ),
-    "a forgotten task": (["train.csv", "--edges", "e.csv"], "edges is not for --task text; say --task nodes"),
+    "a forgotten task": (["train.csv", "--edges", "e.csv"], "edges is not for --task text; use --task nodes"),
     "setting like no other": (["train.csv", "--set", "training.foo=3"], "there is no 'training.foo' (there are: seed,"),
     "setting of the method": (["train.csv", "--set", "method.alhpa=3"], "did you mean 'alpha'?"),
     "group": (["train.csv", "--set", "model=textcnn"], "is not a group of settings"),

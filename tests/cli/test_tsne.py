@@ -107,3 +107,15 @@ def test_texts_and_words_are_no_nodes(tmp_path: Path, call: Call, task: str) -> 
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert f"runs of --task {task} have no representations to draw; give runs on a graph" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_its_configuration_is_one_line(made: Path, tmp_path: Path, call: Call) -> None:
+    run = shutil.copytree(made / "drift", tmp_path / "run")
+    (run / "config.yaml").write_text("task: nodes\n")
+    code, out, err = call("tsne", str(run), "-o", str(tmp_path / "figures"))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "config.yaml of the run is damaged: it has no data" in err
+    (run / "config.yaml").unlink()
+    code, out, err = call("tsne", str(run), "-o", str(tmp_path / "figures"))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the run has no config.yaml, which names its graph" in err

@@ -141,4 +141,4 @@ def test_every_row_can_be_chosen() -> None:
 def test_a_label_budget_counts_labels_for_training_and_for_selection() -> None:
     budget = LabelBudget(1200, 30)
     assert budget.total == 1230
-    assert str(budget) == "1,230 gold labels (1,200 to train, 30 dev to choose)"
+    assert str(budget) == "1,230 gold labels (1,200 to train, 30 dev)"

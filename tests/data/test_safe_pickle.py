@@ -88,7 +88,7 @@ def test_every_cut_is_an_error_of_one_line(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileError, match="not a whole pickle") as caught:
+        with pytest.raises(FileError, match="not a complete pickle") as caught:
             read_pickle(path)
         assert "\n" not in str(caught.value)
 

@@ -261,7 +261,7 @@ def test_invalid_files(write: Write, tmp_path: Path) -> None:
     assert "latin.conll:2: byte 0xe9 is not utf-8" in refused(DataError, tmp_path / "latin.conll")
     assert read_sentences(tmp_path / "latin.conll", encoding="cp1252").tokens == [["a", "caf\u00e9"]]
     (tmp_path / "cut.conll.gz").write_bytes(gzip.compress(b"a O\n")[:-6])
-    assert "not a whole gzip file" in refused(FileError, tmp_path / "cut.conll.gz")
+    assert "not a complete gzip file" in refused(FileError, tmp_path / "cut.conll.gz")
     assert "is not there" in refused(FileError, tmp_path / "none.conll")
     assert "has no rows" in refused(DataError, pandas.DataFrame({"tokens": []}))
     assert "has no column 'tokens'" in refused(ConfigError, write("rows.jsonl", [{"token": ["a"]}]))

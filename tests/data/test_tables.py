@@ -186,8 +186,8 @@ def test_parquet_of_others(tmp_path: Path) -> None:
         ("a.jsonl", '{"a": 1}\n' * 1000 + '\n{"a": 2, "b": 3}\n', DataError, r"a\.jsonl:1002: key 'b' is in none of"),
         ("a.jsonl", "{}\n{}\n", DataError, r"a\.jsonl:1: there are no columns"),
         ("a.jsonl", '{" ": 1}\n', DataError, r"a\.jsonl:1: column 1 of 1 has no name"),
-        ("a.parquet", "text\na\n", FileError, r"a\.parquet is not a whole Parquet file"),
-        ("a.parquet", "", FileError, r"a\.parquet is not a whole Parquet file"),
+        ("a.parquet", "text\na\n", FileError, r"a\.parquet is not a complete Parquet file"),
+        ("a.parquet", "", FileError, r"a\.parquet is not a complete Parquet file"),
         ("a.xlsx", "", FileError, r"a\.xlsx: the name does not end in a format known here; use \.csv"),
         ("a.parquet.gz", "", FileError, r"a\.parquet\.gz: the name does not end in"),
     ],
@@ -240,7 +240,7 @@ def test_a_gzip_file_that_is_not_whole(tmp_path: Path, ending: str, damage: Any)
     path = tmp_path / f"a{ending}"
     write(path, {"text": [f"row {row * 7919 % 1000}" for row in range(1000)]})
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(FileError, match="is not a whole gzip file"):
+    with pytest.raises(FileError, match="is not a complete gzip file"):
         read(path)
 
 
@@ -248,7 +248,7 @@ def test_a_parquet_file_that_is_not_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write(path, {"text": [f"row {row}" for row in range(1000)]}, size=1000)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(FileError, match="is not a whole Parquet file"):
+    with pytest.raises(FileError, match="is not a complete Parquet file"):
         read(path)
 
 

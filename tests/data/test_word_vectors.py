@@ -107,7 +107,7 @@ NOTHING_WANTED = "has none of the wanted words"
         ("v.vec", b"0 2\n", NOTHING_WANTED),
         ("v.bin", b"\xba\x16O/ not ours", "v.bin:1: no line 'count dim'"),
         ("v.bin", binary(VECTORS, b"")[:-1], "v.bin: ends within vector 4 of 4"),
-        ("v.bin", binary(VECTORS, b"") + b"more", "v.bin: goes on after the 4 vectors"),
+        ("v.bin", binary(VECTORS, b"") + b"more", "v.bin: continues after the 4 vectors"),
         ("v.bin", b"1 1\na " + np.array([np.inf], "<f4").tobytes(), "v.bin: vector 1: a number is not finite"),
         ("v.npy", b"not numpy", "v.npy: not a .npy file"),
     ],

@@ -175,7 +175,8 @@ def saved(tmp_path: Path) -> tuple[Path, str, np.ndarray]:
 def test_an_opened_model_runs_no_code_until_it_is_named(saved: tuple[Path, str, np.ndarray]) -> None:
     folder, name, expected = saved
     opened = NodeModel.load(folder)
-    with pytest.raises(ConfigError, match="its code is not run unasked; if you trust it, name it again: ") as error:
+    message = "its code is run only if you name it; if you trust it, name it again: "
+    with pytest.raises(ConfigError, match=message) as error:
         opened.predict_proba(GRAPH)
     assert name in str(error.value)
     assert len(str(error.value).splitlines()) == 1

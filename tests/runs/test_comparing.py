@@ -132,7 +132,7 @@ def test_runs_that_differ_in_seeds_alone_are_one_line_and_repetitions_are_not(tm
     found = table.test(f"{ours[0]} and 2 more: drift", COLUMN)
     assert found is not None
     assert found.pairs == 3
-    assert f"{again}: drift: not tested, for a test needs two seeds on each side" in table.notes
+    assert f"{again}: drift: not tested, because a test needs two seeds on each side" in table.notes
 
 
 def test_the_baseline_comes_first_and_several_tests_are_corrected(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_every_pair_of_runs_is_looked_at(tmp_path: Path) -> None:
 
 def test_why_there_is_no_test_is_told_as_it_is(tmp_path: Path) -> None:
     theirs, ours = written(tmp_path / "a", THEIRS), written(tmp_path / "b", OURS, test=None, method="uda")
-    assert f"{ours}: uda: not tested, for {ours}: uda has no test scores" in compare([theirs, ours]).notes
+    assert f"{ours}: uda: not tested, because {ours}: uda has no test scores" in compare([theirs, ours]).notes
 
 
 def test_a_tuned_run_beside_one_that_was_not_is_warned_of(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_folders_that_are_no_runs_or_have_no_scores_are_told_in_one_line(tmp_pat
         (tmp_path / "missing", FileError, "missing is not there; give the folder of a run"),
         (unfinished, FileError, "is .*unfinished a finished run"),
         (old, FileError, "metrics.json is damaged: label_budget: field required; copy the run's folder again"),
-        (unscored, DataError, "has no scores, for it had no dev and no test set; train it with --dev or --test"),
+        (unscored, DataError, "has no scores, because it had no dev and no test set; train it with --dev or --test"),
         (words, DataError, "has no scores"),
     ):
         with pytest.raises(kind, match=message) as error:

@@ -45,6 +45,12 @@ def test_merge_changes_neither() -> None:
     assert (below, above) == ({"a": {"x": 1}, "b": 2}, {"a": {"y": 3}})
 
 
+@pytest.mark.parametrize("prior", [[0.5, 0.5], None, {"a": 0.5, "b": 0.5}])
+def test_a_prior_by_class_is_replaced_by_any_other(prior: Any) -> None:
+    below = {"method": {"prior": {"a": 0.1, "b": 0.9}, "tau": 0.5}}
+    assert merge(below, {"method": {"prior": prior}}) == {"method": {"prior": prior, "tau": 0.5}}
+
+
 @pytest.mark.parametrize("name", FOR_TEXTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_method_takes_the_defaults_it_knows(name: str, kind: str) -> None:

@@ -279,8 +279,8 @@ def test_skewed_classes_and_cut_texts_are_told(fit: Fit) -> None:
         notes = fit(table, **options).notes
         assert any("classes are skewed (money 75 %, sport 25 %)" in note for note in notes)
         assert any("set method.prior=[0.75, 0.25], or method.class_mass=false" in note for note in notes)
-        assert [note for note in notes if "were cut" in note] == [
-            "1 of 24 texts were cut to 32 tokens; model.max_length says how many are read"
+        assert [note for note in notes if "were truncated" in note] == [
+            "1 of 24 texts were truncated to 32 tokens; model.max_length sets the limit"
         ]
     assert not any("skewed" in note for note in fit(table, settings={"method": {"prior": [0.75, 0.25]}}).notes)
     assert not any("skewed" in note for note in fit(table, method="supervised").notes)

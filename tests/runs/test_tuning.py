@@ -115,7 +115,7 @@ def cut(run: Run, target: Path, share: float) -> None:
 def test_a_search_that_was_killed_goes_on_to_the_same_end(tuned: tuple[Run, int], tmp_path: Path, share: float) -> None:
     run, _ = tuned
     cut(run, tmp_path / "run", share)
-    with pytest.raises(ConfigError, match="begun with 1 trials at once; leave out --jobs to go on with it"):
+    with pytest.raises(ConfigError, match="begun with 1 trials at once; leave out --jobs to continue it"):
         drift.tune(out=tmp_path / "run", resume=True, quiet=True, n_jobs=2)
     again = drift.tune(out=tmp_path / "run", resume=True, quiet=True)  # with as many trials as it was begun with
     assert isinstance(again, Run)
@@ -355,7 +355,7 @@ def test_mistakes_are_told_before_anything_is_trained(
     refused(ConfigError, "n_trials is 0; try at least 1", n_trials=0)
     refused(ConfigError, "n_jobs is 0; give at least 1", n_jobs=0)
     refused(FileError, "holds no search to resume; search in a new folder", out=tmp_path / "new", resume=True)
-    refused(FileError, "tuning is not empty; use --resume to go on", out=in_folder(tuned[0]))
+    refused(FileError, "tuning is not empty; use --resume to continue it", out=in_folder(tuned[0]))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").touch()
     refused(FileError, "full is not empty; give another folder", out=tmp_path / "full")

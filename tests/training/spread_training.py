@@ -1,10 +1,11 @@
-"""Whole runs, alone or over processes; started by launchers from test_machine.py, not a test itself.
+"""Whole runs, alone or over processes; started by launchers from test_devices.py, not a test itself.
 
     torchrun --nproc-per-node 2 tests/training/spread_training.py FOLDER CASE...
 
 writes the final weights of both players to FOLDER/result.safetensors and leaves the runs of resumed cases beside it.
 """
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +19,20 @@ from torch import Tensor
 
 from drift.data.examples import Labeled, Unlabeled, Vectors
 from drift.errors import Interrupted, StateError
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.data import TrainingData
 from drift.training.devices import Accelerated, SingleProcess, leave
 from drift.training.trainer import Trainer
 from tests.training.runs import clouds, small_run, small_student, stopped_after
+
+
+class LastProcessStops(Callback):
+    """Ends the game after 5 steps; only the last process asks for it."""
+
+    def on_step_end(self, state: TrainingState) -> None:
+        last = int(os.environ.get("RANK", "0")) == int(os.environ.get("WORLD_SIZE", "1")) - 1
+        state.stop = state.stop or (last and state.playing and state.step == 5)
+
 
 # Batches that divide neither by two processes nor by two pieces.
 PLAIN: dict[str, Any] = dict(optimizer="sgd", learning_rate=0.2, batch_size=9, unlabeled_batch_size=17)
@@ -38,6 +49,7 @@ CASES: dict[str, dict[str, Any]] = {
     "cosine": {**PLAIN, "method": "cosine", "played": {"contrastive_weight": 0.0}},
     "mean-teacher": {**PLAIN, "method": "mean-teacher", "learning_rate": 0.02},
     "uda": {**PLAIN, "method": "uda"},
+    "stopped": {**PLAIN, "callbacks": (LastProcessStops(),)},
     "uda-annealed": {**PLAIN, "method": "uda", "played": {"annealing": "linear"}},
 }
 RESUMED: dict[str, Any] = dict(optimizer="adamw", schedule="cosine", warmup_steps=2, clip=1.0)

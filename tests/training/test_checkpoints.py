@@ -91,7 +91,7 @@ def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: s
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 0x80]) + content[middle + 1 :]
         path.write_bytes({"cut": content[:middle], "flip": flipped, "empty": b""}[damage])
-    with pytest.warns(UserWarning, match="step-000000002.*going on from step-000000001"):
+    with pytest.warns(UserWarning, match="step-000000002.*continuing from step-000000001"):
         found = checkpoints.newest()
     assert found.step == 1
     assert torch.equal(found.state["weights"], STATE["weights"])
@@ -100,7 +100,7 @@ def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: s
 def test_all_damaged_is_an_error_that_names_them(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 1)
     (tmp_path / "step-000000001" / TENSORS).write_bytes(b"")
-    with pytest.raises(FileError, match=r"no whole checkpoint.*step-000000001"):
+    with pytest.raises(FileError, match=r"no complete checkpoint.*step-000000001"):
         checkpoints.newest()
 
 

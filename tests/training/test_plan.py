@@ -49,7 +49,7 @@ def test_a_plan_reads_as_one_line_a_fact() -> None:
     assert lines[0].startswith("8 steps to find the start, ")
     assert lines[1].startswith("12 steps after that, ")
     assert lines[2].startswith("6 dev evaluations, ")
-    assert lines[-1] == "label budget: 124 gold labels (24 to train, 100 dev to choose)"
+    assert lines[-1] == "label budget: 124 gold labels (24 to train, 100 dev)"
 
 
 def test_without_dev_no_evaluation_is_planned() -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from drift.errors import Interrupted, StateError
 from drift.training import snapshot
+from drift.training.callbacks import Callback, TrainingState
 from drift.training.run_folder import DIVERGED, TRACE
 from drift.training.trainer import Trainer
 from tests.training.runs import (
@@ -122,6 +123,69 @@ def test_a_run_without_checkpoints_resumes_from_its_beginning(tmp_path: Path) ->
     again = small_run(tmp_path / "run")
     again.run(resume=True)
     assert same_bits(final_state(again), final_state(whole))
+
+
+class StopAfter(Callback):
+    """Ends one phase after the first steps."""
+
+    def __init__(self, phase: str, steps: int) -> None:
+        self.phase, self.steps = phase, steps
+
+    def on_step_end(self, state: TrainingState) -> None:
+        state.stop = state.stop or (state.phase == self.phase and state.step == self.steps)
+
+
+@pytest.mark.parametrize("phase", ["start", "game"])
+def test_a_phase_that_a_callback_ended_does_not_continue_after_a_crash(tmp_path: Path, phase: str) -> None:
+    class Crash(Callback):
+        def on_phase_end(self, state: TrainingState) -> None:
+            if state.phase == phase:
+                raise OSError("no space left")
+
+    whole = small_run(callbacks=[StopAfter(phase, 4)])
+    outcome = whole.run()
+    with pytest.raises(OSError, match="no space left"):
+        small_run(tmp_path / "run", callbacks=[StopAfter(phase, 4), Crash()]).run()
+    again = small_run(tmp_path / "run")
+    assert again.run(resume=True).steps == outcome.steps == (4 + 12 if phase == "start" else 8 + 4)
+    assert same_bits(final_state(again), final_state(whole))
+
+
+@pytest.mark.parametrize("hook", ["on_phase_begin", "on_evaluate"])
+def test_a_callback_that_stops_before_the_first_step_ends_the_phase_there(hook: str) -> None:
+    class Stop(Callback):
+        pass
+
+    def stop(self: Callback, state: TrainingState, *_: Any) -> None:
+        state.stop = state.playing
+
+    setattr(Stop, hook, stop)
+    assert small_run(callbacks=[Stop()]).run().steps == SETTINGS["initial_steps"]
+
+
+def test_callbacks_are_restored_by_class_and_order(tmp_path: Path) -> None:
+    class Count(Callback):
+        def __init__(self) -> None:
+            self.steps = 0
+
+        def on_step_end(self, state: TrainingState) -> None:
+            self.steps += 1
+
+        def state_dict(self) -> dict[str, Any]:
+            return {"steps": self.steps}
+
+        def load_state_dict(self, state: Any) -> None:
+            self.steps = state["steps"]
+
+    class Losses(Count):
+        def on_step_end(self, state: TrainingState) -> None:
+            self.steps += 100
+
+    with pytest.raises(Interrupted):
+        small_run(tmp_path / "run", kind=stopped_after(5), callbacks=[Losses(), Count()]).run()
+    count, losses, new = Count(), Losses(), Losses()
+    small_run(tmp_path / "run", callbacks=[count, losses, new]).run(resume=True)
+    assert (count.steps, losses.steps, new.steps) == (20, 2000, 1500)
 
 
 # What is refused before it does harm.

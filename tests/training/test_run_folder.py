@@ -73,7 +73,7 @@ def test_what_is_there_already_is_not_written_over(tmp_path: Path, there: str) -
     else:
         path.mkdir()
         (path / "thesis.txt").write_text("mine")
-    hint = "use --resume to go on" if there == "a run" else "give another folder"
+    hint = "use --resume to continue it" if there == "a run" else "give another folder"
     with pytest.raises(FileError, match=rf"run is not empty; {hint}"):
         begun(path, {"other": 1})
     if there == "something else":

@@ -81,7 +81,7 @@ def test_the_label_budget_counts_gold_alone_dev_included() -> None:
     assert small_data().budget == LabelBudget(train=24, dev=100)
     assert small_data(dev=False).budget == LabelBudget(train=24, dev=0)
     assert small_data(weak=True).budget == LabelBudget(train=0, dev=100)
-    assert str(small_data().budget) == "124 gold labels (24 to train, 100 dev to choose)"
+    assert str(small_data().budget) == "124 gold labels (24 to train, 100 dev)"
 
 
 def test_weak_labels_alone_cannot_go_on() -> None:

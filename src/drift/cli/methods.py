@@ -16,5 +16,5 @@ def methods() -> None:
     width = max(map(len, METHODS))
     typer.echo(f"{'method':{width}}  {'tasks':20}  {'cost':>5}  what it does")
     for name, method in METHODS.items():
-        tasks = ", ".join(task for task, kind in TASKS.items() if method.serves(kind.offers))
+        tasks = ", ".join(task.name for task in TASKS.values() if method.serves(task.offers))
         typer.echo(f"{name:{width}}  {tasks:20}  {method.relative_cost:4.1f}x  {method.summary}")

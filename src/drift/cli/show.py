@@ -1,6 +1,5 @@
 """What commands print: tables, plans, and the result of a run."""
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table with text in the first two columns and numbers in the others."""
     view = Table(box=None, pad_edge=False)
-    for place, heading in enumerate(headings):
-        view.add_column(heading, justify="left" if place < 2 else "right")
+    for column, heading in enumerate(headings):
+        view.add_column(heading, justify="left" if column < 2 else "right")
     for row in rows:
         view.add_row(*map(escape, row))
     console = Console()
@@ -52,13 +51,12 @@ def show_run(run: "Run", console: Console | None = None) -> None:
         console.print(escape(note), highlight=False)
     if run.path is not None:
         from drift.runs.result import REPORT
+        from drift.runs.usage_report import use_commands
 
         console.print(f"Run: [bold]{escape(str(run.path))}[/bold]", highlight=False, soft_wrap=True)
         console.print(f"Report: [bold]{escape(str(run.path / REPORT))}[/bold]", highlight=False, soft_wrap=True)
-        command = run.task.usage.commands[0].replace("RUN", shlex.quote(str(run.path)))
-        if kind.from_user_code:  # no code is imported that the user does not name
-            command += f" --model {shlex.quote(record.model)}"
-        console.print(f"Try next: [bold]drift {escape(command)}[/bold]", highlight=False, soft_wrap=True)
+        command = use_commands(run.path, run.task, record)[0]
+        console.print(f"Try next: [bold]{escape(command)}[/bold]", highlight=False, soft_wrap=True)
 
 
 def _show_scores(run: "Run", console: Console) -> None:

@@ -129,4 +129,4 @@ class LabelBudget:
         return self.train + self.dev
 
     def __str__(self) -> str:
-        return f"{self.total:,} gold labels ({self.train:,} to train, {self.dev:,} dev to choose)"
+        return f"{self.total:,} gold labels ({self.train:,} to train, {self.dev:,} dev)"

@@ -42,7 +42,7 @@ def read_pickle(path: Path) -> Any:
     except OSError as error:
         raise FileError(f"{path} cannot be read ({error.strerror}); check the name") from error
     except Exception as error:  # damaged pickles raise nearly anything
-        raise FileError(f"{path} is not a whole pickle ({first_line(error)}); copy it again") from error
+        raise FileError(f"{path} is not a complete pickle ({first_line(error)}); copy it again") from error
 
 
 class _DataUnpickler(pickle.Unpickler):

@@ -83,7 +83,7 @@ def _readable_errors(path: Path, encoding: str) -> Iterator[None]:
     except UnicodeError:
         raise _undecodable(path, encoding) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise FileError(f"{path} is not a whole gzip file ({error}); copy or compress it again") from error
+        raise FileError(f"{path} is not a complete gzip file ({error}); copy or compress it again") from error
     except FileNotFoundError as error:
         raise FileError(f"{path} is not there; check the name") from error
     except DriftError:
@@ -238,7 +238,9 @@ def _parquet_batches(path: Path, size: int) -> Iterator[Columns]:
             for batch in file.iter_batches(batch_size=size):
                 yield batch.to_pydict()
     except arrow.ArrowException as error:
-        raise FileError(f"{path} is not a whole Parquet file ({first_line(error)}); write or copy it again") from error
+        raise FileError(
+            f"{path} is not a complete Parquet file ({first_line(error)}); write or copy it again"
+        ) from error
 
 
 def pyarrow_modules() -> tuple[Any, Any]:

@@ -136,7 +136,7 @@ def _read_binary(file: BinaryIO, path: Path, wanted: Callable[[bytes], bool]) ->
         if wanted(name):
             yield name, _finite(np.frombuffer(data, "<f4").astype(np.float32), f"{path}: vector {number}")
     if file.read(2).strip():
-        raise DataError(f"{path}: goes on after the {count} vectors its first line names; get the file again")
+        raise DataError(f"{path}: continues after the {count} vectors its first line names; get the file again")
 
 
 def _read_matrix(path: Path, wanted: Set[str] | None) -> WordVectors:

@@ -54,7 +54,7 @@ class Rekeyable(Protocol):
 
 
 class FullGraph(Protocol):
-    """A student that computes all nodes of a graph at every call, whichever rows are requested.
+    """A student that computes all nodes of a graph at every call, even if few rows are requested.
 
     Methods pass `full_graph` to `Game`, which then calls the student once for labelled and unlabelled rows together.
     The trainer refuses to split a step of such a student into micro-batches or over processes.

@@ -224,7 +224,7 @@ def _check_code(stored: Mapping[str, Any], settings: Mapping[str, Any], options:
         is_code = isinstance(name, str) and (name.endswith(".py") if option == "rules" else is_outside(name))
         if is_code and not again and options.get(option) is None:
             raise ConfigError(
-                f"the configuration names {option} {name}; its code is not run unasked: give --{option} {name}"
+                f"the configuration names {option} {name}; its code is run only if you name it: give --{option} {name}"
             )
 
 
@@ -237,5 +237,5 @@ def _check_options(task: type[Task], data: Mapping[str, Any]) -> None:
 
 def _other_tasks(option: str) -> str:
     return " or ".join(
-        f"say --task {name}" for name, task in TASKS.items() if option in task.data_settings.model_fields
+        f"use --task {name}" for name, task in TASKS.items() if option in task.data_settings.model_fields
     )

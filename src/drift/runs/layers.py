@@ -11,13 +11,22 @@ from drift.errors import ConfigError, FileError
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings; those of `above` replace those of `below`."""
-    if not isinstance(above, Mapping):
-        raise ConfigError(f"{above!r} is not a group of settings; write group.name=value, such as model.name=textcnn")
+    """Settings by group; those of `above` replace those of `below`."""
     merged = dict(below)
     for name, value in above.items():
-        merged[name] = merge(merged[name], value) if isinstance(merged.get(name), Mapping) else value
+        if isinstance(merged.get(name), Mapping) and not isinstance(value, Mapping):
+            raise ConfigError(
+                f"{value!r} is not a group of settings; write group.name=value, such as model.name=textcnn"
+            )
+        merged[name] = _overlay(merged.get(name), value)
     return merged
+
+
+def _overlay(below: Any, above: Any) -> Any:
+    """A value in place of another. Two mappings are merged; a list or None replaces a mapping, such as a prior."""
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+        return above
+    return {**below, **{name: _overlay(below.get(name), value) for name, value in above.items()}}
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def _right(folder: Path, kept: int) -> dict[int, np.ndarray]:
         return {}
     chosen = np.unique(np.linspace(0, len(paths) - 1, MOST_RINGS).round().astype(int))
     right = {}
-    for path in (paths[place] for place in chosen):
+    for path in (paths[index] for index in chosen):
         try:
             with np.load(path, allow_pickle=False) as written:
                 if "gold" not in written:

@@ -4,13 +4,15 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from drift.data.labels import LabelBudget
 from drift.errors import ConfigError, FileError
 from drift.runs.result import Predictions
 from drift.runs.spec import read_stored
 from drift.tasks import TASKS, RunConfig, Task, find_task
 from drift.tasks.judging import judge_changes
-from drift.tasks.record import VERSION, RunRecord
+from drift.tasks.record import VERSION, RunRecord, first_fault
 from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
 from drift.training.trainer import Outcome
 
@@ -51,7 +53,11 @@ def build_record(
     if outcome.flips is not None:
         content["changes"] = judge_changes(outcome.flips.of_trial(kept), content["classes"], task.describe)
     notes = [*task.notes(), *_equal_scores(content, predictions)]
-    return task.record_type.model_validate({**content, "notes": notes})
+    try:
+        return task.record_type.model_validate({**content, "notes": notes})
+    except ValidationError as error:  # of a task from outside
+        expected = task.record_type.__name__
+        raise ConfigError(f"{task.name}: facts and judge do not fit {expected}: {first_fault(error)}") from error
 
 
 def read_record(folder: RunFolder, task: str | type[Task] | None = None) -> tuple[type[Task], RunRecord]:
@@ -98,6 +104,6 @@ def _equal_scores(content: Mapping[str, Any], predictions: Mapping[str, Predicti
     if seeds == 1 or not scores or any(seed != part[0] for part in scores for seed in part):
         return []
     return [
-        f"all {seeds} seeds have the same scores, as nothing random was left: ± 0 does not say that the score is sure,"
-        " for with other rows labelled it would be another"
+        f"all {seeds} seeds have the same scores, because nothing differs between them; ± 0 does not mean that the"
+        " score is certain: other labelled rows would give another"
     ]

@@ -90,13 +90,13 @@ def _entries(trace: Path, record: RunRecord) -> list[dict[str, Any]]:
     entries = read_trace(trace) if trace.exists() else []
     try:
         for entry in map(TraceEntry.model_validate, entries):
-            given = entry.model_fields_set
+            names = entry.model_fields_set
             scored = [
-                scores for name, scores in (("dev", entry.dev), ("dev_by_seed", entry.dev_by_seed)) if name in given
+                scores for name, scores in (("dev", entry.dev), ("dev_by_seed", entry.dev_by_seed)) if name in names
             ]
             if any(record.measure not in scores for scores in scored):
                 raise ValueError(f"step {entry.step} has no {record.measure}")
-            if "leader_norm" in given and not {"interaction_norm", "mean_omega", "probe_size"} <= given:
+            if "leader_norm" in names and not {"interaction_norm", "mean_omega", "probe_size"} <= names:
                 raise ValueError(f"step {entry.step} lacks diagnostics of the game")
     except ValueError as error:  # also pydantic's
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
@@ -178,21 +178,21 @@ def curve_sections(record: RunRecord, entries: list[dict[str, Any]], draw: Draw)
 
 def calibration_sections(record: RunRecord, draw: Draw) -> list[Section]:
     """How well confidence agrees with accuracy."""
-    found, part = record.calibration, record.held_out
+    calibration, part = record.calibration, record.held_out
     scores = None if part is None else record.scores_on(part)
-    if found is None or scores is None:
+    if calibration is None or scores is None:
         return []
-    before, after = (f"{100 * error:.1f}" for error in (found.error_before, found.error_after))
+    before, after = (f"{100 * error:.1f}" for error in (calibration.error_before, calibration.error_after))
     where = f"on {scores.rows:,} {part} {record.unit}"
-    bins = {"as trained": [each.model_dump() for each in found.bins_before]}
+    bins = {"as trained": [each.model_dump() for each in calibration.bins_before]}
     if record.dev is not None:
         text = (
             f"The expected calibration error is {before} points as trained ({where}), and {after} with a temperature of"
-            f" {found.temperature:.2f}, which was fitted on dev."
+            f" {calibration.temperature:.2f}, which was fitted on dev."
         )
         if part == "dev":
             text += " The same rows gave the temperature, so the error on other rows will be somewhat larger."
-        bins["with temperature"] = [each.model_dump() for each in found.bins_after]
+        bins["with temperature"] = [each.model_dump() for each in calibration.bins_after]
     else:
         text = (
             f"The expected calibration error is {before} points ({where}). Without a dev set no temperature was fitted."

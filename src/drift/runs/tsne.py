@@ -55,12 +55,12 @@ def tsne(
                 f"{run} is on other nodes ({_name(other)}) than {runs[0]} ({_name(first)}); give runs on the same graph"
             )
     if titles is None:
-        titles = [f"{method} on {Path(found.source).name}" for found, method in read]
+        titles = [f"{method} on {Path(data.source).name}" for data, method in read]
         if len(set(titles)) < len(titles):
             titles = [f"{title} ({run})" for title, run in zip(titles, runs, strict=True)]
     if len(set(titles)) < len(titles):
         raise ConfigError("two panels would have the same title; name each run once, and give each a title of its own")
-    vectors = {title: found.vectors for title, (found, _) in zip(titles, read, strict=True)}
+    vectors = {title: data.vectors for title, (data, _) in zip(titles, read, strict=True)}
     return save(tsne_figure(vectors, first.labels, list(first.classes), tick=tick), Path(out), NAME)
 
 

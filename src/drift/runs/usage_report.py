@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 from drift.errors import FileError
 from drift.report.page import Section, Table
 from drift.runs.result import MODEL, ONNX
-from drift.tasks import Task
+from drift.tasks import TASKS, Task
 from drift.tasks.record import Part, RunRecord
 from drift.training.run_folder import CONFIG, ENVIRONMENT, RunFolder
 
@@ -26,17 +27,15 @@ class Environment(Part):
 
 def usage_sections(folder: RunFolder, task: type[Task], record: RunRecord, config: Mapping[str, Any]) -> list[Section]:
     """How to use the model on the command line, in Python, and, if there is an ONNX file, without torch."""
-    run, model, kind = shlex.quote(str(folder.path)), folder.path / MODEL, task.kinds[record.kind]
+    model, kind = folder.path / MODEL, task.kinds[record.kind]
     if not model.exists():
         again = [f"drift fit --config {shlex.quote(str(folder.path / CONFIG))} -o NEW"]
         return [Section("How to use the model", ["The model was not kept. This trains it again:"], commands=again)]
-    commands = [f"drift {command}".replace("RUN", run) for command in task.usage.commands]
-    opened = f"run = drift.load({str(folder.path)!r})"
-    if kind.from_user_code:  # no code is imported that the user does not name
-        commands = [f"{command} --model {shlex.quote(record.model)}" for command in commands]
-        opened = f"run = drift.load({str(folder.path)!r}, model={record.model!r})"
+    code = f", model={record.model!r}" if kind.from_user_code else ""
+    code += "" if task.name in TASKS else f", task={task.__name__}"
+    opened = f"run = drift.load({str(folder.path)!r}{code})"
     sections = [
-        Section("How to use the model", commands=commands),
+        Section("How to use the model", commands=use_commands(folder.path, task, record)),
         Section(
             "In Python",
             [f"The model is {kind.title}: {record.model}."],
@@ -44,9 +43,16 @@ def usage_sections(folder: RunFolder, task: type[Task], record: RunRecord, confi
         ),
     ]
     if (model / ONNX).exists():
-        code = task.service_lines(record, config, model, model / ONNX)
-        sections.append(Section("In a service, without torch", commands=code))
+        lines = task.service_lines(record, config, model, model / ONNX)
+        sections.append(Section("In a service, without torch", commands=lines))
     return sections
+
+
+def use_commands(path: Path, task: type[Task], record: RunRecord) -> list[str]:
+    """Commands that use the model of a run. The user's code is named in each: code is run only if it is named."""
+    code = f" --model {shlex.quote(record.model)}" if task.kinds[record.kind].from_user_code else ""
+    code += "" if task.name in TASKS else f" --task FILE.py:{task.__name__}"
+    return [f"drift {command}".replace("RUN", shlex.quote(str(path))) + code for command in task.usage.commands]
 
 
 def origin_sections(folder: RunFolder) -> list[Section]:

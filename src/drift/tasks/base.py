@@ -84,8 +84,13 @@ class Task(ABC):
     @classmethod
     def defaults(cls, kind: Kind, *, weak: bool) -> dict[str, Any]:
         """The default settings for a kind of model; `weak`: for noisy labels. Read from `defaults.yaml` of the task."""
-        package = cls.__module__.rpartition(".")[0]
-        content = yaml.safe_load((files(package) / DEFAULTS).read_text("utf-8"))[kind.name]
+        for base in cls.__mro__:  # a subclass of a task need not have a file of its own
+            package = base.__module__.rpartition(".")[0]
+            if package and (file := files(package) / DEFAULTS).is_file():
+                break
+        else:
+            raise ConfigError(f"there is no {DEFAULTS} beside {cls.__name__}; add one, or override `defaults`")
+        content = yaml.safe_load(file.read_text("utf-8"))[kind.name]
         over = content.pop("weak", {})
         if weak:
             for section, values in over.items():

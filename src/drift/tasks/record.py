@@ -157,11 +157,7 @@ class RunRecord(Part):
         try:
             record = cls.model_validate(content)
         except ValidationError as error:
-            fault = error.errors()[0]
-            field = ".".join(map(str, fault["loc"])) or "it"
-            more = f" (and {error.error_count() - 1} more faults)" if error.error_count() > 1 else ""
-            message = fault["msg"][:1].lower() + fault["msg"][1:]
-            raise FileError(f"{where} is damaged: {field}: {message}{more}; copy the run's folder again") from None
+            raise FileError(f"{where} is damaged: {first_fault(error)}; copy the run's folder again") from None
         if faults := record.faults():
             raise FileError(f"{where} is damaged: {faults[0]}; copy the run's folder again")
         return record
@@ -208,6 +204,14 @@ class RunRecord(Part):
         """Scores on "dev" or "test"."""
         scores: HeldOutScores | None = getattr(self, part)
         return scores
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault that pydantic found, and how many more there are, on one line."""
+    fault = error.errors()[0]
+    field = ".".join(map(str, fault["loc"])) or "it"
+    more = f" (and {error.error_count() - 1} more faults)" if error.error_count() > 1 else ""
+    return f"{field}: {fault['msg'][:1].lower()}{fault['msg'][1:]}{more}"
 
 
 class ClassRecord(RunRecord):

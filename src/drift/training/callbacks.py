@@ -23,7 +23,7 @@ class TrainingState:
     loss: loss of the current step, a mean over all processes.
     batches: micro-batches of the current step, as this process sees them.
     best_score: mean over trials of the best dev score so far in this phase; -inf without a dev set.
-    stop: a callback sets this to True to end the phase after the current step.
+    stop: a callback sets this to True, on any process, to end the phase after the current step.
     """
 
     method: Method
@@ -73,7 +73,10 @@ class Callback:
         """The run is over: finished, interrupted, or ended by an error."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it takes to continue exactly after a resume: numbers, strings, lists and tensors."""
+        """What it takes to continue exactly after a resume: numbers, strings, lists and tensors.
+
+        With several processes, the state of the first one is saved and restored in all of them.
+        """
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -81,20 +81,20 @@ class Checkpoints:
         self.machine.gather(None)
         damaged: list[str] = []
         for folder in self._newest_first():
-            found, fault = None, ""
+            checkpoint, fault = None, ""
             try:
-                found = self.read(folder)
+                checkpoint = self.read(folder)
             except FileError as error:
                 fault = str(error)
             faults = [each for each in self.machine.gather(fault) if each]
-            if found is None or faults:  # all processes continue from the same one
+            if checkpoint is None or faults:  # all processes continue from the same one
                 damaged.extend(faults)
                 continue
             for message in damaged:
-                warnings.warn(f"{message}; going on from {folder.name}", stacklevel=2)
-            return found
+                warnings.warn(f"{message}; continuing from {folder.name}", stacklevel=2)
+            return checkpoint
         if damaged:
-            raise FileError(f"no whole checkpoint: {'; '.join(damaged)}; remove {self.folder} to start anew")
+            raise FileError(f"no complete checkpoint: {'; '.join(damaged)}; delete {self.folder} to start again")
         return None
 
     def read(self, folder: Path) -> Checkpoint:
@@ -159,7 +159,7 @@ class Checkpoints:
 
 
 class Checkpointer(Callback):
-    """Saves a checkpoint every so many steps, at the end of a phase, and when the user asks the run to stop.
+    """Saves a checkpoint after every `every` steps, at the end of a phase, and when the user asks the run to stop.
 
     checkpoints: where they go; None writes nothing. take: returns the shared and the own state of this process.
     resume: the command that continues the run, for the message of an interrupted one.
@@ -187,7 +187,8 @@ class Checkpointer(Callback):
             self.checkpoints.save(state.total_steps, *self.take())
 
     def on_step_end(self, state: TrainingState) -> None:
-        (interrupted,) = self.machine.any(self.interrupt.asked)
+        # The flags of all processes: either all of them save and stop, or none.
+        interrupted, state.stop = self.machine.any(self.interrupt.asked, state.stop)
         if state.step % self.every == 0 or state.step == state.last_step or interrupted or state.stop:
             self.save(state)
         if interrupted:

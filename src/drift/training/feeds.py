@@ -84,10 +84,10 @@ class Feed(Iterator[list[Batch]]):
         self.unlabeled = (
             Stream(unlabeled, unlabeled_batch_size, seeds=seeds, by_length=by_length) if unlabeled else None
         )
-        for kind, stream in (("labelled", self.labeled), ("unlabelled", self.unlabeled)):
+        for name, stream in (("labelled", self.labeled), ("unlabelled", self.unlabeled)):
             if stream is not None and stream.batches[0].size < processes * micro_batches:
                 raise ConfigError(
-                    f"a batch has {stream.batches[0].size} {kind} rows for {processes} processes with {micro_batches}"
+                    f"a batch has {stream.batches[0].size} {name} rows for {processes} processes with {micro_batches}"
                     " micro-batches each; use fewer of them, or give more rows"
                 )
 

@@ -27,9 +27,9 @@ def pack(state: Any, name: str = "state") -> tuple[Any, dict[str, Tensor]]:
             storages.add(storage)
             return {TENSOR: path}
         if isinstance(value, list):
-            return [write(item, f"{path}.{place}") for place, item in enumerate(value)]
+            return [write(item, f"{path}.{index}") for index, item in enumerate(value)]
         if isinstance(value, tuple):
-            return {TUPLE: [write(item, f"{path}.{place}") for place, item in enumerate(value)]}
+            return {TUPLE: [write(item, f"{path}.{index}") for index, item in enumerate(value)]}
         if isinstance(value, dict):
             return {MAPPING: [[write(key, path), write(item, f"{path}.{key}")] for key, item in value.items()]}
         raise StateError(f"{path} is a {type(value).__name__}, which cannot be saved; use numbers, strings and tensors")
@@ -43,9 +43,9 @@ def unpack(packed: Any, tensors: dict[str, Tensor]) -> Any:
         return [unpack(item, tensors) for item in packed]
     if not isinstance(packed, dict):
         return packed
-    ((kind, content),) = packed.items()
-    if kind == TENSOR:
+    ((tag, content),) = packed.items()
+    if tag == TENSOR:
         return tensors[content]
-    if kind == TUPLE:
+    if tag == TUPLE:
         return tuple(unpack(item, tensors) for item in content)
     return {unpack(key, tensors): unpack(item, tensors) for key, item in content}

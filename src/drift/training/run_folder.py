@@ -62,7 +62,7 @@ class RunFolder:
                     " resume with the same ones, or use a new folder"
                 )
         elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            hint = "use --resume to go on, or another folder" if there.exists() else "give another folder"
+            hint = "use --resume to continue it, or another folder" if there.exists() else "give another folder"
             raise FileError(f"{self.path} is not empty; {hint}")
 
     def check_data(self, fingerprint: str) -> None:

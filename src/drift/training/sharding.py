@@ -31,13 +31,13 @@ def wrapped_for(state: dict[str, Any], optimizer: Optimizer) -> dict[str, Any]:
     """An optimizer's state with shards wrapped like its parameters: a new optimizer has no state to copy from."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     per_parameter = {
-        place: {
-            key: _sharded(value, parameters[place])
-            if isinstance(parameters[place], DTensor) and isinstance(value, Tensor) and value.dim()
+        index: {
+            key: _sharded(value, parameters[index])
+            if isinstance(parameters[index], DTensor) and isinstance(value, Tensor) and value.dim()
             else value
             for key, value in values.items()
         }
-        for place, values in state["state"].items()
+        for index, values in state["state"].items()
     }
     return {**state, "state": per_parameter}
 

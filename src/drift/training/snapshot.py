@@ -36,7 +36,8 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "guard": run.guard.average,
         "trace": run.trace.mark(),
         "machine": run.machine.state_dict(),
-        "callbacks": [callback.state_dict() for callback in run.user_callbacks],
+        "stop": run.state.stop,
+        "callbacks": _callback_states(run),
     }
     return (shared, {**own, **weights}) if run.machine.sharded else ({**shared, **weights}, own)
 
@@ -50,6 +51,7 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.optimizer.load_state_dict(wrapped_for(weights["optimizer"], run.optimizer))
     run.selection.load_state_dict(weights["selection"])
     run.state.step, run.state.total_steps = shared["step"], shared["taken"]
+    run.state.stop = shared.get("stop", False)
     run.state.best_score = run.selection.scores.mean().item()
     run.seconds_before = shared["seconds"]
     run.schedule.load_state_dict({**shared["schedule"], "lr_lambdas": [None] * len(run.schedule.lr_lambdas)})
@@ -59,6 +61,16 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.first_classes = shared["first_classes"]
     run.trace.rewind(shared["trace"])
     run.machine.load_state_dict(shared["machine"])
-    for callback, state in zip(run.user_callbacks, shared.get("callbacks", ()), strict=False):
-        callback.load_state_dict(state)
+    states = {name: list(saved) for name, saved in shared.get("callbacks", {}).items()}
+    for callback in run.user_callbacks:
+        if remaining := states.get(type(callback).__name__):
+            callback.load_state_dict(remaining.pop(0))
     set_random_state(own["random"])
+
+
+def _callback_states(run: "Trainer") -> dict[str, list[dict[str, Any]]]:
+    """The states of the user's callbacks by class, so that a resume with other callbacks restores those it knows."""
+    states: dict[str, list[dict[str, Any]]] = {}
+    for callback in run.user_callbacks:
+        states.setdefault(type(callback).__name__, []).append(callback.state_dict())
+    return states

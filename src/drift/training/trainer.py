@@ -224,7 +224,7 @@ class Trainer:
             if self.data.unlabeled is not None and state.last_step:
                 self.first_classes = watched_classes(self.method, self.data.unlabeled, self.machine)
             self.refresh()
-        steps = range(0) if done else range(state.step + 1, state.last_step + 1)
+        steps = range(0) if done or state.stop else range(state.step + 1, state.last_step + 1)
         self.phase().run(steps, self.callbacks, state)
         self.notify("on_phase_end")
         self.selection.restore()

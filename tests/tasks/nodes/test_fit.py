@@ -312,13 +312,13 @@ def test_a_model_of_pyg_is_resumed_to_the_bit_and_loaded_by_its_name(
         patch.setattr(execution, "Trainer", stopped_after(9))
         with pytest.raises(Interrupted):
             small_node_fit(file, model=name, out=tmp_path / "run")
-    with pytest.raises(ConfigError, match="its code is not run unasked"):
+    with pytest.raises(ConfigError, match="its code is run only if you name it"):
         drift.fit(out=tmp_path / "run", resume=True, quiet=True)
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True, model=name)
     assert isinstance(resumed, Run)
     assert same_weights(whole, resumed)
     opened = drift.load(tmp_path / "run")
-    with pytest.raises(ConfigError, match="its code is not run unasked"):
+    with pytest.raises(ConfigError, match="its code is run only if you name it"):
         drift.predict(opened, graph)
     opened.model = opened.model.made_by(name)
     np.testing.assert_array_equal(opened.predict_proba(graph), whole.predict_proba(graph))

@@ -49,9 +49,11 @@ class Finished:
         stored = folder.config()
         task_type, record = read_record(folder, task)
         config = read_settings(folder, task_type).model_dump(mode="json")
-        found = {part: scores for part in PARTS if (scores := record.scores_on(part)) is not None}
-        if not found:
-            raise DataError(f"{path} has no scores, for it had no dev and no test set; train it with --dev or --test")
+        scored = {part: scores for part in PARTS if (scores := record.scores_on(part)) is not None}
+        if not scored:
+            raise DataError(
+                f"{path} has no scores, because it had no dev and no test set; train it with --dev or --test"
+            )
         budget = record.label_budget
         return cls(
             path=folder.path,
@@ -59,15 +61,15 @@ class Finished:
             method=record.method,
             measures=record.measures,
             scores={
-                (part, measure): _by_seed(record.seeds, found[part], measure)
-                for part, measure in product(found, record.measures)
+                (part, measure): _by_seed(record.seeds, scored[part], measure)
+                for part, measure in product(scored, record.measures)
             },
             budget=f"{budget.train:,} to train + {budget.dev:,} dev",
             trials=0 if record.tuning is None else record.tuning.trials,
             first_seed=config["training"]["seed"],
             settings=json.dumps({**stored, "seeds": None, "training": {**stored["training"], "seed": None}}),
             data=read_fingerprint(folder),
-            rows={part: task_type.scored_rows(config, part, scores.rows) for part, scores in found.items()},
+            rows={part: task_type.scored_rows(config, part, scores.rows) for part, scores in scored.items()},
             drawn_by_seed=any(config["data"].get(name) is not None for name in DRAWN),
         )
 
@@ -216,7 +218,7 @@ def _tests(rows: Sequence[RunGroup], key: tuple[str, str], *, only_paired: bool)
         else:
             lacking = next((each.name for each in (row, baseline) if not each.scores(*key)), None)
             reason = "a test needs two seeds on each side" if lacking is None else f"{lacking} has no {part} scores"
-            notes.append(f"{row.name}: not tested, for {reason}")
+            notes.append(f"{row.name}: not tested, because {reason}")
     if tests:
         corrected = holm([test.p for test in tests.values()])
         tests = {name: replace(test, p=p) for (name, test), p in zip(tests.items(), corrected, strict=True)}

@@ -88,8 +88,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     corrected = [math.nan] * len(p_values)
     highest = 0.0
-    for place, index in enumerate(np.argsort(p_values, kind="stable")):
+    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
         if not math.isnan(p_values[index]):
-            highest = max(highest, min(1.0, (len(p_values) - place) * p_values[index]))
+            highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
             corrected[index] = highest
     return corrected

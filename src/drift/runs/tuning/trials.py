@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from drift.errors import StateError
+from drift.imports import files_of, load_files
 from drift.runs.run import make_trainer, new_task, prepare
 from drift.runs.spec import RunSpec
 from drift.runs.tuning.search_space import Searched, with_settings
@@ -57,6 +59,11 @@ class Trials:
     space: list[Searched]
     fingerprint: str
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker has to execute the files of the user's task and method before it can unpickle the spec.
+        files = _UserFiles(files_of(self.spec.task, self.spec.method))
+        return _unpickled, (files, self.spec, self.space, self.fingerprint)
+
     def study(self, **options: object) -> "optuna.Study":
         """A new study, or with options one that is stored."""
         import optuna
@@ -90,7 +97,7 @@ class Trials:
         study.add_trials(before)
         if not before:
             self.enqueue_usual(study)
-        return [self.ask(study, len(before) + place).params for place in range(size)]
+        return [self.ask(study, len(before) + position).params for position in range(size)]
 
     def train(self, study: "optuna.Study", trial: "optuna.Trial", task: Task, prepared: Prepared) -> None:
         """Train a copy of the student with the settings of the trial, and report the result to the study."""
@@ -120,6 +127,20 @@ class Trials:
             trial.set_user_attr("steps", trainer.state.total_steps)
             trial.set_user_attr("looks", pruner.evaluations)
             study.tell(trial, score, state=state)
+
+
+class _UserFiles:
+    """Executes the user's Python files where it is unpickled."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self.files = files
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_files, (self.files,)
+
+
+def _unpickled(_: None, spec: RunSpec, space: list[Searched], fingerprint: str) -> Trials:
+    return Trials(spec, space, fingerprint)
 
 
 def _with_prior(task: Task, read: Task) -> object:

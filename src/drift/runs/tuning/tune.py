@@ -147,20 +147,20 @@ class Search:
             self._search(study, trials, task, prepared)
         del task, prepared
         account = self._account(study, dev_labels)
-        found = {"account": account, "note": _note(account)}
+        search = {"account": account, "note": _note(account)}
         if self.folder is not None:
-            self.folder.write_json(SEARCH_RESULT, found)  # a resumed run adds it to its record too
+            self.folder.write_json(SEARCH_RESULT, search)  # a resumed run adds it to its record too
         best = with_settings(self.spec, self.space, study.best_trial.params)
         begun = self.folder is not None and self.folder.begun
         result = run(best, self.folder, resume=begun, onnx=onnx, quiet=self.quiet, callbacks=callbacks)
-        return result if self.folder is not None else add_search(result, found)
+        return result if self.folder is not None else add_search(result, search)
 
     def _begin(self, *, resume: bool) -> tuple[Task, Prepared]:
         """Read and prepare what all trials use; refuse early what cannot be done."""
         spec, folder = self.spec, self.search_folder
         described = spec.described()
         if spec.method.trains_on_dev:
-            raise ConfigError(f"{spec.method.name} learns from dev, and nothing is left to choose by")
+            raise ConfigError(f"{spec.method.name} trains on dev, so nothing is left for model selection")
         if not spec.task.splits_itself and spec.sources.get("dev") is None:
             raise ConfigError(NO_DEV)
         if folder is not None and resume and not (folder.path / CONFIG).exists():
@@ -187,7 +187,7 @@ class Search:
         """Use as many trials, and as many at once, as before: draws depend on the trials that were finished by then."""
         self.n_trials, at_once = self.requested or search["trials"], search["at_once"]
         if at_once is not None and self.n_jobs not in (None, at_once):
-            raise ConfigError(f"the search was begun with {at_once} trials at once; leave out --jobs to go on with it")
+            raise ConfigError(f"the search was begun with {at_once} trials at once; leave out --jobs to continue it")
         self.n_jobs = at_once or self.n_jobs
 
     def _write_search(self, at_once: int | None) -> None:

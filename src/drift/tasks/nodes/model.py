@@ -153,7 +153,7 @@ class NodeModel:
         name = self.design.name
         if self.make is None:
             raise ConfigError(
-                f"{name} made the model, and its code is not run unasked; if you trust it, name it again:"
+                f"{name} made the model, and its code is run only if you name it; if you trust it, name it again:"
                 f" --model {name}, or drift.load(run, model={name!r})"
             )
         module = MadeModel(self.make, graph, len(self.classes), name=name, seed=0)

@@ -66,11 +66,18 @@ def evaluate_nodes(run: Trained, source: Any, options: TableOptions) -> dict[str
     return {"rows": len(graph.labels), "labeled_rows": len(known), **scores}
 
 
+def data_settings(run: Trained) -> NodeDataSettings:
+    """How the run read its graph; the defaults if its configuration is not known."""
+    if not run.config:
+        return NodeDataSettings()
+    if not isinstance(run.config.get("data"), dict):
+        raise FileError("config.yaml of the run is damaged: it has no data; copy the run's folder again")
+    return NodeDataSettings.read(run.config["data"], "the run")
+
+
 def read_like(run: Trained, source: Any, options: TableOptions) -> Graph:
     """Read a graph as the run read its own; a table may lack the label column."""
-    settings = NodeDataSettings()
-    if run.config:
-        settings = NodeDataSettings.read(run.config["data"], "the run")
+    settings = data_settings(run)
     if options.edges is not None:
         settings = settings.model_copy(update={"edges": str(options.edges)})
     if options.label is not None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from drift.data.cache import content_key
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.labels import UNLABELED
+from drift.errors import FileError
 from drift.methods.method import GRAPH
 from drift.report.page import Section
 from drift.tasks.base import Kind, Task
@@ -19,7 +20,7 @@ from drift.tasks.judging import judge_classes
 from drift.tasks.nodes.data import read_node_data
 from drift.tasks.nodes.links import judge_links
 from drift.tasks.nodes.model import NodeModel
-from drift.tasks.nodes.predict import evaluate_nodes, predict_nodes, read_like
+from drift.tasks.nodes.predict import data_settings, evaluate_nodes, predict_nodes, read_like
 from drift.tasks.nodes.record import NodeRecord
 from drift.tasks.nodes.report import graph_sections
 from drift.tasks.nodes.settings import NodeDataSettings, NodeModelSettings
@@ -128,7 +129,10 @@ class NodeTask(Task):
 
     @classmethod
     def representations(cls, run: Trained) -> Representations:
-        graph = read_like(run, run.config["data"]["train"], TableOptions())
+        source = data_settings(run).train
+        if not source:
+            raise FileError("the run has no config.yaml, which names its graph; copy the run's folder again")
+        graph = read_like(run, source, TableOptions())
         vectors = run.model.representations(graph)
         return Representations(vectors, graph.labels, graph.classes, graph.name, graph.nodes)
 

@@ -138,7 +138,7 @@ def _open_frozen(folder: Path, description: dict[str, Any]) -> Opened:
     module = FrozenClassifier(encoder, state["mean"], state["scale"], head, pool=description["pool"])
     missing = module.load_state_dict(state, strict=False).missing_keys
     if lost := [name for name in missing if not name.startswith("encoder.")]:
-        raise FileError(f"{folder} lacks {', '.join(lost)}; it is not whole")
+        raise FileError(f"{folder} lacks {', '.join(lost)}; it is incomplete; copy it again")
     return module, tokenizer
 
 

@@ -153,8 +153,8 @@ def _truncation(tokens: TokenizedTexts, settings: TextModelSettings) -> list[str
     if not tokens.truncated:
         return []
     return [
-        f"{tokens.truncated:,} of {len(tokens):,} texts were cut to {settings.max_length} tokens;"
-        " model.max_length says how many are read"
+        f"{tokens.truncated:,} of {len(tokens):,} texts were truncated to {settings.max_length} tokens;"
+        " model.max_length sets the limit"
     ]
 
 
