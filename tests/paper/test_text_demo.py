@@ -2,8 +2,8 @@
 
 import csv
 import html
-import importlib.util
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from drift.cli.main import app
-from drift.errors import ConfigError
-from drift.models import encoders
+from drift.errors import FileError
+from drift.models import locating
+from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK
+from drift.models.locating import local_folder
 from drift.paper.demos import DemoResult, docstrings, text_demo
 from drift.paper.demos.text_demo import COMPARED_METHODS, KEYWORDS, _figure, _in_words
 from drift.runs.comparing.statistics import paired_t
@@ -29,9 +31,7 @@ PARTS = {
 }
 SETTING_NAMES = ("10 labels per library", "keyword rules")
 
-needs_encoder = pytest.mark.skipif(
-    importlib.util.find_spec(encoders.DEFAULT_PACKAGE) is None, reason="the default encoder is not installed"
-)
+needs_encoder = pytest.mark.skipif(local_folder(ENCODERS[DEFAULT]) is None, reason="the default encoder is not here")
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +135,9 @@ def test_the_suggested_commands_run(result: DemoResult, tmp_path: Path, monkeypa
 def test_a_missing_encoder_is_an_error_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoders, "DEFAULT_PACKAGE", "no_such_package")
-    with pytest.raises(ConfigError, match="pip install"):
+    monkeypatch.setattr(locating, "SOURCES", {})
+    monkeypatch.setitem(ENCODERS, FALLBACK, replace(ENCODERS[FALLBACK], module="no_such_package"))
+    with pytest.raises(FileError, match="pip install"):
         text_demo.demo(tmp_path / "out", progress)
     assert not (tmp_path / "out").exists()
 

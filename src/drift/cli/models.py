@@ -6,7 +6,7 @@ MODELS = (  # what --model takes, the tasks, and a description
     (
         "default",
         "text, tokens",
-        "the encoder that comes with drift-ssl[text]; a head is trained, ten seeds at once",
+        "the encoder that `drift encoders` names first; a head is trained, ten seeds at once",
     ),
     ("NAME or FOLDER", "text, tokens", "any encoder that transformers opens; --finetune trains all of it"),
     ("textcnn", "text", "a convolutional network over word vectors, from scratch; model.vectors=FILE"),

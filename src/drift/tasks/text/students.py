@@ -13,7 +13,7 @@ from drift.data.tokenized import Progress, TokenizedTexts, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
 from drift.models.embedding import check_length, embed
-from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, encoder_pool, load_classifier, load_encoder
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire, pretrained
@@ -47,10 +47,10 @@ class TextStudent:
 def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
+    pool = encoder_pool(settings.name) if settings.pool == "auto" else settings.pool
+
     def vectors(texts: Any) -> np.ndarray:
-        return embed(
-            texts["text"], settings.name, max_length=settings.max_length, pool=settings.pool, progress=progress
-        )
+        return embed(texts["text"], settings.name, max_length=settings.max_length, pool=pool, progress=progress)
 
     encoder, tokenizer = load_encoder(settings.name)
     x = vectors(texts)
@@ -61,9 +61,7 @@ def _frozen(
 
     def finish(student: nn.Module, position: int) -> TextModel:
         trained = student.trial(position) if isinstance(student, Stacked) else student
-        module = FrozenClassifier(
-            encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=settings.pool
-        )
+        module = FrozenClassifier(encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=pool)
         return TextModel(module, tokenizer, classes, FROZEN.name, settings.max_length)
 
     notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)

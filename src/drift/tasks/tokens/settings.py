@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from drift.tasks.settings import EncoderSettings, TableSettings
 
@@ -27,6 +27,13 @@ class TokenDataSettings(TableSettings):
 class TokenModelSettings(EncoderSettings):
     """The model of words."""
 
+    name: str = Field("all-MiniLM-L6-v2", description="Name or folder of an encoder.")
     layers: int | None = Field(
         None, ge=1, description="Layers of the encoder to keep; default: all, or half of them if the encoder is fixed."
     )
+
+    @field_validator("name")
+    @classmethod
+    def _default(cls, value: str) -> str:
+        """The default of texts is not that of words."""
+        return str(cls.model_fields["name"].default) if value == "default" else value
