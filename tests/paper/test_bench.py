@@ -24,7 +24,7 @@ from drift.paper.bench.collecting import not_run, plan_lines, table_of
 from drift.paper.bench.estimates import correction, estimated_seconds
 from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import Result
-from drift.paper.presets import PROFILES, preset_names
+from drift.paper.presets import PROFILES, base_settings, preset_names
 from drift.runs.spec import read_stored
 from drift.tasks import TASKS
 
@@ -53,6 +53,25 @@ def test_some_kinds_of_model_can_be_chosen() -> None:
     assert [job.title for job in frozen] == [job.title for job in all_jobs if job.group == "frozen"]
     with pytest.raises(ConfigError, match="'frosen' is not a kind of model of weak; did you mean 'frozen'"):
         jobs("weak", models=["frosen"])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("name", [name for name, exhibit in EXHIBITS.items() if exhibit.cells])
+def test_published_tables_have_fixed_numbers_of_steps(name: str, profile: str) -> None:
+    """Whatever the defaults of a task are: those of presets are their own."""
+    for job in jobs_of(find_exhibit(name), profile) if find_exhibit(name).groups[profile] else []:
+        training = job.config["training"]
+        assert (training["until"], training["minutes"]) == ("steps", None)
+        assert set(base_settings(job.config["task"], job.kind, weak=False)["training"]) <= set(training)
+
+
+def test_settings_of_presets_do_not_follow_the_defaults_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [job.config for name in TABLES for job in jobs(name)]
+    for task in TASKS.values():
+        monkeypatch.setattr(task, "defaults", classmethod(lambda cls, kind, *, weak: {"training": {"steps": 1}}))
+    assert [job.config for name in TABLES for job in jobs(name)] == before
+    gcn = next(job for job in jobs("graphs", cells=["cora-10"], methods=["drift"]) if job.kind == "gcn")
+    assert (gcn.config["training"]["initial_steps"], gcn.config["training"]["steps"]) == (200, 300)
 
 
 # The paper's numbers.

@@ -41,6 +41,7 @@ def build_record(
         "kept_because": "best on dev" if "dev" in predictions else "first: there is no dev set to choose by",
         "steps": outcome.steps,
         "seconds": round(outcome.seconds, 1),
+        "phases": outcome.ends,
         "start_on_dev": outcome.start,
         "best_steps": outcome.best_steps,
     }

@@ -169,6 +169,7 @@ def curve_sections(record: RunRecord, entries: list[dict[str, Any]], draw: Draw)
     ends = [entry["dev"][record.measure] for entry in entries if "dev" in entry]
     alt = f" Mean dev {name} goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
     text = f"{record.steps:,} steps in {record.seconds:,} seconds."
+    text += "".join(f" {str(end)[:1].upper()}{str(end)[1:]}." for end in record.phases)
     if ends:
         text += " Of each seed, the step with the best dev score was kept, not the last."
     figure = figures.training_curves(entries, score=record.measure, name=name)

@@ -9,7 +9,7 @@ from drift.errors import ConfigError
 from drift.imports import is_outside
 from drift.methods import METHODS, find_method
 from drift.methods.method import Method
-from drift.paper.presets import PROFILES, preset
+from drift.paper.presets import PROFILES, base_settings, preset
 from drift.runs.layers import merge
 from drift.settings import nearest
 from drift.tasks import TASKS, Kind, RunConfig, Task, config_type, find_task
@@ -69,17 +69,19 @@ class RunSpec:
                 f"{method_type.name} is for {' and '.join(serving) or 'other data'}, not for --task {task_type.name};"
                 " drift methods lists all"
             )
-        if own := _own_model(method_type, requested):
-            layers = [*layers, {"model": {"name": own}}]
+        if only := _own_model(method_type, requested):
+            layers = [*layers, {"model": {"name": only}}]
             requested = merge(requested, layers[-1])
         if finetune is None:  # the paper fine-tunes
             finetune = accelerator or bool(preset_name and profile == "paper")
         kind = task_type.choose_kind(requested["model"], finetune=finetune)
         weak = task_type.is_weak(requested["data"]) if weak is None else weak
-        merged = task_type.defaults(kind, weak=weak)
-        if preset_name is not None:
+        if preset_name is None:
+            merged = task_type.defaults(kind, weak=weak)
+        else:
             setting = kind.preset or ("weak" if weak else "semi")
-            merged = merge(merged, preset(preset_name, setting, profile, kind.name, task=task_type.name))
+            own = preset(preset_name, setting, profile, kind.name, task=task_type.name)
+            merged = merge(base_settings(task_type.name, kind.name, weak=weak), own)
         merged = task_type.complete(reduce(merge, layers, merged), kind)
         merged = _with_head_dropout(merged, task_type, kind, method_type)
         merged["method"] = _settings_for(method_name, method_type, merged["method"], layers)

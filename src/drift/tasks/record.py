@@ -5,6 +5,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from drift.errors import FileError
+from drift.training.convergence import PhaseEnd
 from drift.weak.diagnostics import Share, Summary
 
 VERSION = 2  # 1: written by drift 0.1, which did not write a version
@@ -120,7 +121,8 @@ class RunRecord(Part):
     """The fields that every run records. Tasks add theirs in a subclass.
 
     unit: what is classified, in the plural. measures: the scores that are shown, with their titles; model selection
-    uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder.
+    uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder. phases: why each
+    phase ended, and after how many steps.
     """
 
     version: int = 1
@@ -139,6 +141,7 @@ class RunRecord(Part):
     kept_because: str
     steps: int
     seconds: float
+    phases: list[PhaseEnd] = []
     start_on_dev: list[Scores] | None
     best_steps: list[int] | None
     dev: HeldOutScores | None = None

@@ -34,9 +34,9 @@ class Flips:
         return Flips(self.targets[trial], self.before[trial], self.after[trial], gold)
 
 
-def watched_classes(method: Method, unlabeled: Unlabeled, machine: SingleProcess) -> Tensor:
-    """Predicted classes of the watched rows, without dropout."""
-    places = torch.arange(min(WATCHED, unlabeled.rows.shape[-1])).expand(*unlabeled.rows.shape[:-1], -1)
+def watched_classes(method: Method, unlabeled: Unlabeled, machine: SingleProcess, rows: int = WATCHED) -> Tensor:
+    """Predicted classes of the first `rows` rows, without dropout."""
+    places = torch.arange(min(rows, unlabeled.rows.shape[-1])).expand(*unlabeled.rows.shape[:-1], -1)
     method.student.eval()
     classes = AllUnlabeled(unlabeled, machine).ask(method.predict_proba, places).argmax(-1)
     method.student.train()

@@ -23,6 +23,7 @@ class Plan:
     evaluations, seconds_per_evaluation: dev evaluations and their time.
     refreshes, seconds_per_refresh: how often the method reads all unlabelled rows, and the time that takes.
     memory: peak memory so far, in GB.
+    at_most: phases end when they have converged, or time is up; steps and evaluations are the maxima.
     notes: what a user should know about the data.
     """
 
@@ -36,6 +37,7 @@ class Plan:
     refreshes: int = 0
     seconds_per_refresh: float = 0.0
     notes: Sequence[str] = ()
+    at_most: bool = False
 
     @property
     def seconds(self) -> float:
@@ -48,16 +50,20 @@ class Plan:
     def lines(self) -> list[str]:
         """The plan for a reader, one fact per line."""
         first, second = self.seconds_per_step
+        most = "at most " if self.at_most else ""
         lines = [
-            f"{self.initial_steps} steps to find the start, {first:.3g} s each",
-            f"{self.steps} steps after that, {second:.3g} s each",
-            f"{self.evaluations} dev evaluations, {self.seconds_per_evaluation:.3g} s each"
+            f"{most}{self.initial_steps} steps to find the start, {first:.3g} s each",
+            f"{most}{self.steps} steps after that, {second:.3g} s each",
+            f"{most}{self.evaluations} dev evaluations, {self.seconds_per_evaluation:.3g} s each"
             if self.evaluations
             else "no dev set: no dev evaluations",
         ]
         if self.refreshes:
-            lines.append(f"{self.refreshes} passes over all unlabelled rows, {self.seconds_per_refresh:.3g} s each")
-        lines.append(f"about {format_duration(self.seconds)} of training; peak memory so far {self.memory:.1f} GB")
+            lines.append(
+                f"{most}{self.refreshes} passes over all unlabelled rows, {self.seconds_per_refresh:.3g} s each"
+            )
+        about = most or "about "
+        lines.append(f"{about}{format_duration(self.seconds)} of training; peak memory so far {self.memory:.1f} GB")
         return [*lines, f"label budget: {self.budget}", *self.notes]
 
 
@@ -91,6 +97,7 @@ def make_plan(trainer: Trainer) -> Plan:
         peak_memory(trainer.machine.device),
         refreshes,
         per_refresh,
+        at_most=trainer.settings.until == "converged" or trainer.settings.minutes is not None,
     )
 
 

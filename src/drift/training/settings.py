@@ -15,10 +15,34 @@ class TrainingSettings(Settings):
         ge=0,
         description="Random seed of weights, batches and dropout; with one thread, the same seed gives the same bits.",
     )
+    until: Literal["converged", "steps"] = Field(
+        "steps",
+        description="When a phase ends: after initial_steps and steps, or when it has converged; these are then the"
+        " maxima.",
+    )
     initial_steps: int = Field(
         300, ge=0, description="Steps of the first phase, on labelled or weakly labelled rows, which finds the start."
     )
     steps: int = Field(600, ge=0, description="Steps of the second phase, by the method; T in the paper.")
+    window: int = Field(
+        50,
+        ge=1,
+        description="Convergence: steps over which the loss of the first phase is averaged, and between checks of the"
+        " second phase.",
+    )
+    tolerance: float = Field(
+        0.01,
+        ge=0,
+        lt=1,
+        description="Convergence: a phase has converged when, twice in a row, the mean loss of a window falls by less"
+        " than this part of the first loss, or no more predicted classes than this share change.",
+    )
+    minutes: float | None = Field(
+        None,
+        gt=0,
+        description="End training after so many minutes; at most half of them are for the first phase. Default: no"
+        " limit.",
+    )
     batch_size: int = Field(32, ge=1, description="Labelled rows per optimizer step, over all processes.")
     unlabeled_batch_size: int | None = Field(
         None, ge=1, description="Unlabelled rows per optimizer step; default: batch_size."

@@ -37,6 +37,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
         "trace": run.trace.mark(),
         "machine": run.machine.state_dict(),
         "stop": run.state.stop,
+        "convergence": run.convergence.state_dict(),
         "callbacks": _callback_states(run),
     }
     return (shared, {**own, **weights}) if run.machine.sharded else ({**shared, **weights}, own)
@@ -61,6 +62,8 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.first_classes = shared["first_classes"]
     run.trace.rewind(shared["trace"])
     run.machine.load_state_dict(shared["machine"])
+    if "convergence" in shared:  # checkpoints of 0.1 do not have it, and their phases have fixed lengths
+        run.convergence.load_state_dict(shared["convergence"])
     states = {name: list(saved) for name, saved in shared.get("callbacks", {}).items()}
     for callback in run.user_callbacks:
         if remaining := states.get(type(callback).__name__):

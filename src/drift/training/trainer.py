@@ -16,6 +16,7 @@ from drift.settings import Settings
 from drift.training import snapshot
 from drift.training.callbacks import GAME, PHASES, START, Callback, TrainingState
 from drift.training.checkpoints import CHECKPOINTS, Checkpointer, Checkpoints
+from drift.training.convergence import Convergence, PhaseEnd
 from drift.training.data import TrainingData
 from drift.training.devices import SingleProcess, Trackers
 from drift.training.evaluation import Score, evaluate
@@ -43,7 +44,7 @@ class Outcome:
 
     start: dev scores of θinit. best, best_steps: of the student that was kept, and the step it was kept from.
     flips: which unlabelled rows changed class between θinit and the end; None without a second phase.
-    entries: the trace.
+    entries: the trace. ends: why each phase ended, and after how many steps.
     """
 
     steps: int
@@ -53,6 +54,7 @@ class Outcome:
     best_steps: list[int] | None
     flips: Flips | None = None
     entries: list[dict[str, Any]] = field(default_factory=list)
+    ends: list[PhaseEnd] = field(default_factory=list)
 
 
 class Trainer:
@@ -111,6 +113,7 @@ class Trainer:
         writes = folder is not None and self.machine.process == 0
         self.trace = Trace(folder.path / TRACE if folder and writes else None, by_seed=self.trials is not None)
         self.guard = Guard(self.machine, folder)
+        self.convergence = Convergence(self)
         self.user_callbacks = list(callbacks)
         self.checkpointer = Checkpointer(
             checkpoints or None,
@@ -123,6 +126,7 @@ class Trainer:
             self.guard,
             self.trace,
             Trackers(self.machine),
+            self.convergence,  # before the schedule, which evaluates the last student of a phase
             _Schedule(self),
             *([] if quiet else [ProgressBar()]),
             *self.user_callbacks,
@@ -163,6 +167,7 @@ class Trainer:
             best_steps=self.selection.steps.tolist() if has_dev else None,
             flips=self._flips(),
             entries=self.trace.entries,
+            ends=self.convergence.ends,
         )
 
     def notify(self, hook: str, *arguments: Any) -> None:
@@ -198,6 +203,7 @@ class Trainer:
         self.schedule = make_schedule(plain, settings, self.lengths[at])
         self.selection = Selection(self.method.student, trials=self.trials, patience=settings.patience)
         self.guard.average = None
+        self.convergence.enter()
         if not initial:
             self.method.start(self._probe())
 
@@ -307,7 +313,7 @@ class _Schedule(Callback):
 
     def on_step_end(self, state: TrainingState) -> None:
         settings, method = self.run.settings, self.run.method
-        last = state.step == state.last_step
+        last = state.step == state.last_step or self.run.convergence.reason is not None
         self.predictions.write_if_due(state)
         if state.step % settings.evaluate_every == 0 or last:
             self.run.evaluate()

@@ -1,7 +1,8 @@
 """Settings for each dataset in the paper: the paper's own, and others that fit a laptop. One YAML file per dataset.
 
 A file has one section per setting: `weak` or `semi` for the usual model, or the name of another model in the paper
-(`textcnn`, `grand`).
+(`textcnn`, `grand`). Settings that a file leaves out are those of `base/`, one YAML file per task: fixed, so that other
+defaults of a task do not change what a preset means.
 """
 
 import copy
@@ -49,6 +50,16 @@ def preset(
     profiles: dict[str, dict[str, Any]] = content[_one_of(settings, setting, f"setting of {name}")]
     chosen = profiles[_one_of(PROFILES, profile, "profile")]
     return chosen.get(kind, {}) if profile == "laptop" else chosen
+
+
+def base_settings(task: str, kind: str, *, weak: bool) -> dict[str, Any]:
+    """The settings that all presets of a task share, for a kind of model; `weak`: for noisy labels."""
+    text = (files(__name__) / "base" / f"{task}.yaml").read_text("utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)[kind]
+    over = content.pop("weak", {})
+    for section, values in over.items() if weak else ():
+        content[section] = {**content.get(section, {}), **values}
+    return content
 
 
 def _content(name: str) -> dict[str, Any]:

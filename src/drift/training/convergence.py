@@ -1,0 +1,175 @@
+"""When a phase ends: after a fixed number of steps, or when it has converged; in either case when time is up.
+
+The start has converged when its loss has reached a plateau. In the game the loss says little, because its target, the
+pseudo-labels, moves: the game has converged when the predicted classes of a fixed sample of unlabelled rows stay the
+same.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ConfigDict
+from torch import Tensor
+
+from drift.methods.method import Method
+from drift.training.callbacks import Callback, TrainingState
+from drift.training.flips import watched_classes
+
+if TYPE_CHECKING:
+    from drift.training.trainer import Trainer
+
+Reason = Literal["converged", "maximum", "steps", "minutes", "patience", "callback"]
+
+WATCHED = 512  # unlabelled rows whose classes are compared: the first
+BEGUN = 0.9  # a start whose loss is above this part of its first loss has not learned anything yet
+STABLE = 2  # windows in a row without change after which a phase has converged
+RAMPS = ("ramp_steps", "annealing_steps")  # settings of methods whose loss changes over so many steps of the game
+MEMORY = 2  # the teacher averages over 1/(1-α) steps; this many times that long, it lags behind its student
+TEXTS: Mapping[str, str] = {
+    "converged": "converged after {} steps",
+    "maximum": "stopped at the maximum, {} steps; more might help",
+    "steps": "{} steps, as set",
+    "minutes": "stopped after {} steps, when the time was up (training.minutes); more might help",
+    "patience": "stopped after {} steps: dev had not improved for a while (training.patience)",
+    "callback": "stopped after {} steps by a callback",
+}
+
+
+@dataclass(frozen=True)
+class PhaseEnd:
+    """Why a phase ended, and after how many steps."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    phase: str
+    steps: int
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"{self.phase}: {TEXTS[self.reason].format(f'{self.steps:,}')}"
+
+
+class Plateau:
+    """Whether a loss still falls: means over windows of steps are compared.
+
+    There is a plateau when `STABLE` windows in a row were no better than the best one before them by `tolerance` times
+    the first loss. A part of the first loss and not of the best, because a loss that goes to 0 falls by half forever.
+    A loss that has not fallen below `BEGUN` times the first has no plateau: learning may begin late.
+    """
+
+    def __init__(self, window: int, tolerance: float) -> None:
+        self.window, self.tolerance = window, tolerance
+        self.reset()
+
+    def reset(self) -> None:
+        self.total, self.count, self.stale = 0.0, 0, 0
+        self.first: float | None = None
+        self.best: float | None = None
+
+    def add(self, loss: float) -> bool:
+        """Count the loss of one step; returns whether there is a plateau."""
+        self.first = loss if self.first is None else self.first
+        self.total, self.count = self.total + loss, self.count + 1
+        if self.count == self.window:
+            mean, self.total, self.count = self.total / self.count, 0.0, 0
+            if self.best is not None:
+                self.stale = 0 if mean < self.best - self.tolerance * self.first else self.stale + 1
+            self.best = mean if self.best is None else min(self.best, mean)
+        return self.stale >= STABLE and self.best is not None and self.best < BEGUN * self.first
+
+    def state_dict(self) -> dict[str, float | None]:
+        return {name: getattr(self, name) for name in ("total", "count", "stale", "first", "best")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+def changed_share(before: Tensor, after: Tensor) -> float:
+    """The share of rows that changed class, among those that are not in the commonest class at both times.
+
+    Without the others, changes of rare classes count fully: of names among words, or of spam among messages.
+    """
+    commonest = after.flatten().mode().values
+    others = (before != commonest) | (after != commonest)
+    return int((before != after).sum()) / max(1, int(others.sum()))
+
+
+def least_game_steps(method: Method) -> int:
+    """Steps of the game before it can have converged: until ramps end and the teacher has moved away from θinit."""
+    ramps = [int(getattr(method.settings, name, 0)) for name in RAMPS]
+    alpha = getattr(method.settings, "alpha", 0.0)
+    memory = math.ceil(MEMORY / (1 - alpha)) if method.has_teacher and alpha < 1 else 0
+    return max(memory, *ramps)
+
+
+class Convergence(Callback):
+    """Ends phases, and records why each ended. All processes come to the same decision.
+
+    ends: one entry per phase that has ended.
+    """
+
+    def __init__(self, run: "Trainer") -> None:
+        self.run = run
+        self.ends: list[PhaseEnd] = []
+        self.plateau = Plateau(run.settings.window, run.settings.tolerance)
+        self.classes: Tensor | None = None  # of the sample, when it was last predicted
+        self.stable = 0  # checks in a row in which the classes stayed the same
+        self.reason: Reason | None = None
+
+    def enter(self) -> None:
+        """Begin a phase."""
+        self.plateau.reset()
+        self.classes, self.stable, self.reason = None, 0, None
+
+    def on_step_end(self, state: TrainingState) -> None:
+        settings = self.run.settings
+        if settings.until == "converged" and self._converged(state):
+            self.reason = "converged"
+        elif settings.minutes is not None and self._time_is_up(settings.minutes, state):
+            self.reason = "minutes"
+        state.stop = state.stop or self.reason is not None
+
+    def on_phase_end(self, state: TrainingState) -> None:
+        if not state.last_step:  # there is no such phase
+            return
+        reason = self.reason
+        if reason is None and state.step >= state.last_step:
+            reason = "maximum" if self.run.settings.until == "converged" else "steps"
+        reason = reason or ("patience" if self.run.selection.exhausted else "callback")
+        self.ends = [end for end in self.ends if end.phase != state.phase]
+        self.ends.append(PhaseEnd(state.phase, state.step, reason))
+
+    def _converged(self, state: TrainingState) -> bool:
+        unlabeled = self.run.data.unlabeled
+        if not state.playing or unlabeled is None:
+            return self.plateau.add(state.loss)
+        if state.step % self.run.settings.window:
+            return False
+        classes = watched_classes(self.run.method, unlabeled, self.run.machine, WATCHED)
+        if self.classes is not None:
+            same = changed_share(self.classes, classes) <= self.run.settings.tolerance
+            self.stable = self.stable + 1 if same else 0
+        self.classes = classes
+        return self.stable >= STABLE and state.step >= least_game_steps(self.run.method)
+
+    def _time_is_up(self, minutes: float, state: TrainingState) -> bool:
+        """Whether the budget is spent; the start may use half of it, if a game follows."""
+        share = 1.0 if state.playing or not self.run.lengths[1] else 0.5
+        return self.run.machine.any(self.run.seconds >= 60 * minutes * share)[0]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "plateau": self.plateau.state_dict(),
+            "classes": self.classes,
+            "stable": self.stable,
+            "reason": self.reason,
+            "ends": [vars(end) for end in self.ends],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.plateau.load_state_dict(state["plateau"])
+        self.classes, self.stable, self.reason = state["classes"], state["stable"], state["reason"]
+        self.ends = [PhaseEnd(**end) for end in state["ends"]]
