@@ -1,6 +1,5 @@
 """Checks of the parameters of `DriftClassifier`: scikit-learn's constraints, the prior and the hidden widths."""
 
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -11,11 +10,8 @@ from torch import nn
 
 from drift.core import SoftStrategy
 from drift.data.labels import Encoded
+from drift.data.shares import prior_shares
 from drift.errors import ConfigError
-
-SUM_TOLERANCE = 1e-3  # for shares that were rounded to three decimals
-LARGEST_SHARE_SUM = 1.5  # whole numbers with a larger sum are counts
-NAMES_IN_MESSAGE = 10
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "module": [nn.Module, callable, None],
@@ -59,47 +55,10 @@ def make_strategy(tau: float, class_mass: bool, prior: Any, encoded: Encoded) ->
     prior : the parameter as the user gave it.
     encoded : the labels given to `fit`.
     """
-    names = encoded.classes.tolist()
     if isinstance(prior, str):  # "labels"
         prior = np.bincount(encoded.codes[encoded.labeled]).tolist()
-    elif isinstance(prior, Mapping):
-        prior = _in_class_order(prior, names)
-    try:
-        shares = None if prior is None else tuple(float(share) for share in prior)
-    except (TypeError, ValueError):
-        raise ConfigError(f"prior={_in_one_line(prior)}: give one number per class") from None
-    strategy = SoftStrategy(tau, class_mass, shares)
-    if shares is not None:
-        _check_shares(shares, len(names))
-    return strategy
-
-
-def _in_class_order(prior: Mapping[Any, Any], names: list[Any]) -> list[Any]:
-    known = set(names)
-    if unknown := [name for name in prior if name not in known]:
-        more = ", ..." if len(names) > NAMES_IN_MESSAGE else ""
-        classes = ", ".join(map(repr, names[:NAMES_IN_MESSAGE])) + more
-        raise ConfigError(f"prior has a share for {unknown[0]!r}, which is not a class; the classes are {classes}")
-    if missing := [name for name in names if name not in prior]:
-        raise ConfigError(
-            f"prior has no share for class {missing[0]!r}; give a share for each of the {len(names)} classes"
-        )
-    return [prior[name] for name in names]
-
-
-def _check_shares(shares: Sequence[float], classes: int) -> None:
-    """Raise unless there is one share per class and they sum to 1, or all are counts."""
-    if len(shares) != classes:
-        raise ConfigError(
-            f"prior has {len(shares)} shares, the labels have {classes} classes;"
-            " give one share per class, in the order of the sorted classes"
-        )
-    total = math.fsum(shares)
-    are_counts = total > LARGEST_SHARE_SUM and all(share.is_integer() for share in shares)
-    if not are_counts and abs(total - 1) > SUM_TOLERANCE:
-        raise ConfigError(
-            f"the shares in prior sum to {total:.6g}, not 1; divide each by the sum, or give whole-number counts"
-        )
+    shares = None if prior is None else prior_shares(prior, encoded.classes.tolist())
+    return SoftStrategy(tau, class_mass, shares)
 
 
 def _in_one_line(value: object) -> str:
