@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -81,8 +81,9 @@ class SoftStrategy(Strategy):
         Temperature τ; values below 1 sharpen.
     class_mass : bool, default=True
         Divide by the batch's class masses f_j, which balances the labels of a batch towards `prior`.
-    prior : sequence of float, default=None
-        Class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper.
+    prior : sequence of float, or one such sequence per trial, default=None
+        Class frequencies π to balance towards, positive, in class order; None is uniform, as in the paper. With
+        `unbalanced_class`, only the ratios among the other classes count.
     reweight : bool, default=True
         Weight each example by ω; otherwise every weight is 1.
     differentiate_labels : bool, default=True
@@ -96,7 +97,7 @@ class SoftStrategy(Strategy):
 
     tau: float = 0.5
     class_mass: bool = True
-    prior: Sequence[float] | None = None
+    prior: Sequence[float] | Sequence[Sequence[float]] | None = None
     reweight: bool = True
     differentiate_labels: bool = True
     differentiate_weights: bool = True
@@ -105,17 +106,10 @@ class SoftStrategy(Strategy):
     def __post_init__(self) -> None:
         if not (is_number(self.tau) and self.tau > 0):
             raise ConfigError(f"tau={self.tau!r}: the temperature must be above 0; the paper uses 0.5")
-        if self.unbalanced_class is not None and self.prior is not None:
-            raise ConfigError("unbalanced_class keeps a class's share and prior sets it; drop one of them")
         if self.prior is not None:
             if not self.class_mass:
                 raise ConfigError("prior is given but class_mass is off; turn class_mass on or drop the prior")
-            try:
-                object.__setattr__(self, "prior", tuple(float(share) for share in self.prior))
-            except (TypeError, ValueError):
-                raise ConfigError(f"prior={self.prior!r}: give a list of shares, one per class") from None
-            if not all(is_number(share) and share > 0 for share in self.prior or ()):
-                raise ConfigError(f"prior={self.prior}: every class needs a positive share")
+            object.__setattr__(self, "prior", _checked_prior(self.prior))
 
     @property
     def differentiable(self) -> bool:
@@ -144,11 +138,37 @@ class SoftStrategy(Strategy):
     def _log_prior(self, log_p: Tensor) -> Tensor | None:
         if self.prior is None:
             return None
-        if len(self.prior) != log_p.shape[-1]:
-            raise ShapeError(
-                f"prior has {len(self.prior)} classes but the logits have {log_p.shape[-1]}; give one share per class"
-            )
-        return log_p.new_tensor(self.prior).log()
+        prior = log_p.new_tensor(self.prior)  # (C,) or (trials, C)
+        C = log_p.shape[-1]
+        if prior.shape[-1] != C:
+            raise ShapeError(f"prior has {prior.shape[-1]} classes but the logits have {C}; give one share per class")
+        if prior.dim() == 2:
+            if log_p.dim() != 3 or len(log_p) != len(prior):
+                raise ShapeError(f"prior has {len(prior)} rows, one per trial; the logits are {tuple(log_p.shape)}")
+            prior = prior.unsqueeze(1)  # (trials, 1, C)
+        if self.unbalanced_class is not None:
+            prior = _among_the_others(prior, self.unbalanced_class)
+        return prior.log()
+
+
+def _checked_prior(prior: Sequence[Any]) -> tuple[Any, ...]:
+    """The same shares as tuples of positive numbers: one per class, or one tuple per trial."""
+    try:
+        by_trial = bool(len(prior)) and all(not isinstance(row, str) and hasattr(row, "__len__") for row in prior)
+        rows = [tuple(float(share) for share in row) for row in (prior if by_trial else [prior])]
+    except (TypeError, ValueError):
+        raise ConfigError(f"prior={prior!r}: give a list of shares, one per class") from None
+    if len({len(row) for row in rows}) > 1:
+        raise ConfigError(f"prior={prior!r}: every trial needs the same number of shares")
+    if not all(is_number(share) and share > 0 for row in rows for share in row):
+        raise ConfigError(f"prior={tuple(rows) if by_trial else rows[0]}: every class needs a positive share")
+    return tuple(rows) if by_trial else rows[0]
+
+
+def _among_the_others(prior: Tensor, unbalanced_class: int) -> Tensor:
+    """Shares relative to the mean share of the balanced classes; that of `unbalanced_class`, which is kept, is 1."""
+    others = torch.arange(prior.shape[-1], device=prior.device) != unbalanced_class
+    return torch.where(others, prior / prior[..., others].mean(-1, keepdim=True), 1.0)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
 from drift.data.examples import Batch
 from drift.methods.materials import Materials, Pool, Texts
+from drift.methods.shares import LabelsAre, Shares
 from drift.models.protocols import has_own_loss
 from drift.settings import Settings
 
@@ -27,17 +28,32 @@ INDEPENDENT_ROWS = "independent rows"  # a row can be computed without the other
 
 
 @dataclass(frozen=True)
+class KnownLabels:
+    """The labels that a run is trained on.
+
+    codes: class indices, `(m,)` or `(trials, m)`; -1 for none. weak: they are noisy.
+    labels_are: how their rows were chosen, "random" or "per-class"; None if nobody said.
+    """
+
+    codes: Tensor
+    weak: bool = False
+    labels_are: LabelsAre | None = None
+
+
+@dataclass(frozen=True)
 class Context:
     """How a method is run.
 
     teacher: a second module like the student, wrapped the same way; None lets the method copy the student.
     stacked: the student is several independent trials (see `Game`).
     single_process: the batch is not spread over processes (see `Game`).
+    labels: what is known of the labelled rows.
     """
 
     teacher: nn.Module | None = None
     stacked: bool = False
     single_process: bool = False
+    labels: KnownLabels | None = None
 
 
 class Method(ABC):
@@ -61,10 +77,11 @@ class Method(ABC):
     head_dropout: ClassVar[float] = 0.0  # dropout before a linear head on fixed vectors, which has none by default
     model: ClassVar[str | None] = None  # the only model the method is made for, by its user-facing name
     trains_on_dev: ClassVar[bool] = False  # whether the method is trained on the labels of dev
-    refresh_every: int | None = None  # steps between calls of `refresh`; None: `refresh` is never called
+    refresh_every: int | None = None  # steps between calls of `refresh` after the first; None: it is called only once
 
     def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
         self.student, self.settings, self.stacked = student, settings, context.stacked
+        self.shares: list[Shares] = []  # estimated class shares, one entry per trial; empty if none were needed
         self.objective = Objective(SoftStrategy(), 0.0, context.stacked, context.single_process)
         self.mean = self.objective.mean
 
@@ -110,7 +127,7 @@ class Method(ABC):
         return Materials()
 
     def refresh(self, pool: Pool) -> Tensor | None:
-        """Read all unlabelled rows. Called when the second phase starts and then every `refresh_every` steps.
+        """Read all unlabelled rows. Called when the second phase starts, then every `refresh_every` steps if set.
 
         Returns the positions in the pool of the rows to draw from until the next call, `(k,)` or `(trials, k)`; None
         changes nothing.

@@ -10,8 +10,11 @@ phase.
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
@@ -19,11 +22,17 @@ from torch import Tensor, nn
 from drift.core import Game
 from drift.core.forward import Inputs
 from drift.core.game import Coupling, PseudoLabel, TeacherMode
+from drift.core.strategy import SoftStrategy
 from drift.data.examples import Batch
 from drift.errors import ConfigError
+from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
+from drift.methods.shares import Shares, estimate_shares, label_shares
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
+
+PRIORS = ("auto", "uniform", "labels")  # a prior by name
+MOST_PREDICTED = 4096  # unlabelled rows from whose predictions shares are estimated
 
 
 class SelfTrainingSettings(Settings):
@@ -36,9 +45,10 @@ class SelfTrainingSettings(Settings):
         0.5, gt=0, description="Temperature of the pseudo-labels; values below 1 sharpen. τ in the paper."
     )
     class_mass: bool = Field(True, description="Balance the pseudo-labels of each batch by class.")
-    prior: tuple[float, ...] | dict[str, float] | None = Field(
-        None,
-        description="Class shares to balance towards: a list in class order, or {class: share}. Default: uniform.",
+    prior: tuple[float, ...] | dict[str, float] | Literal["auto", "uniform", "labels"] | None = Field(
+        "auto",
+        description="Class shares to balance towards: auto (estimated from the start's predictions), uniform (the"
+        " paper), labels (shares among the labels), a list in class order, or {class: share}.",
     )
     unbalanced_class: int | None = Field(
         None, ge=0, description="Index of a class to exclude from the balancing; for token tagging, 0 is the tag O."
@@ -62,13 +72,17 @@ class SelfTrainingSettings(Settings):
     @field_validator("prior", mode="before")
     @classmethod
     def _one_share_per_class(cls, prior: Any) -> Any:
-        # Checked by hand, because pydantic would report both types of the union for every mistake.
+        # Checked by hand, because pydantic would report all types of the union for every mistake.
+        if prior is None or prior in PRIORS:  # None: a configuration of 0.1, in which it meant uniform
+            return "uniform" if prior is None else prior
         if isinstance(prior, Mapping):
             prior = {str(name): share for name, share in prior.items()}
         shares = prior.values() if isinstance(prior, dict) else prior
-        if prior is None or (isinstance(prior, (dict, list, tuple)) and all(map(_is_finite, shares))):
+        if isinstance(prior, (dict, list, tuple)) and all(map(_is_finite, shares)):
             return prior
-        raise ValueError("a prior is one number per class: a list in class order, or {class: share}")
+        raise ValueError(
+            f"a prior is {', '.join(PRIORS)}, or one number per class: a list in class order, or {{class: share}}"
+        )
 
 
 def _is_finite(share: Any) -> bool:
@@ -166,6 +180,10 @@ class SelfTraining(GameMethod):
     relative_cost = 7 / 3
     coupling: Coupling = "detached"
 
+    def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
+        super().__init__(student, settings, context)
+        self.known_labels = context.labels
+
     def make_game(self, settings: SelfTrainingSettings, context: Context) -> Game:
         if isinstance(settings.prior, dict):
             raise ConfigError(
@@ -174,13 +192,53 @@ class SelfTraining(GameMethod):
             )
         return Game(
             self.student,
-            **settings.model_dump(exclude={"own_loss"}),
+            **settings.model_dump(exclude={"own_loss", "prior"}),
+            prior=None if isinstance(settings.prior, str) else settings.prior,
             coupling=self.coupling,
             teacher=context.teacher,
             full_graph=computes_full_graph(self.student),
             stacked=context.stacked,
             single_process=context.single_process,
         )
+
+    def refresh(self, pool: Pool) -> None:
+        """Estimate the class shares that pseudo-labels are balanced towards, from the start's predictions."""
+        settings, known = self.settings, self.known_labels
+        if not settings.class_mass or settings.prior not in ("auto", "labels") or known is None:
+            return
+        trials = len(pool.rows) if self.stacked else 1
+        codes = known.codes.expand(trials, -1).cpu().numpy()
+        labels = [row[row >= 0] for row in codes]  # words without a tag have -1
+        predicted = self._predicted(pool)
+        if settings.prior == "labels":
+            self._balance_towards([label_shares(row, predicted.shape[-1]) for row in labels])
+        else:
+            estimate = partial(estimate_shares, labels_are=known.labels_are, weak=known.weak)
+            self._balance_towards(list(map(estimate, predicted, labels)))
+
+    def _predicted(self, pool: Pool) -> np.ndarray:
+        """The student's probabilities on rows spread evenly over the pool, `(trials, n, C)`."""
+        rows = pool.rows.shape[-1]
+        places = torch.linspace(0, rows - 1, min(rows, MOST_PREDICTED)).round().long()
+        self.student.eval()
+        probabilities = pool.ask(self.predict_proba, places.expand(*pool.rows.shape[:-1], -1))
+        self.student.train()
+        return (probabilities if self.stacked else probabilities.unsqueeze(0)).cpu().numpy()
+
+    def _balance_towards(self, shares: list[Shares]) -> None:
+        self.shares = shares
+        values = tuple(each.values for each in shares)
+        assert isinstance(self.game.strategy, SoftStrategy)
+        self.game.strategy = replace(self.game.strategy, prior=values if self.stacked else values[0])
+
+    def state_dict(self) -> dict[str, Any]:
+        shares = [{"values": list(each.values), "source": each.source} for each in self.shares]
+        return {**super().state_dict(), "shares": shares}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict({name: value for name, value in state.items() if name != "shares"})
+        if shares := state.get("shares"):  # checkpoints of 0.1 have none
+            self._balance_towards([Shares(tuple(map(float, each["values"])), each["source"]) for each in shares])
 
 
 class Drift(SelfTraining):

@@ -6,7 +6,7 @@ Adam, AdamW) then trains each trial independently.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -71,9 +71,16 @@ class Stacked(nn.Module):
 
     def trial(self, index: int) -> nn.Module:
         """Return one trial as an ordinary module, with a copy of its weights."""
+        return self._module(lambda value: value[index].clone())
+
+    def average(self) -> nn.Module:
+        """Return a module with the mean weights of all trials. For linear modules its logits are the mean logits."""
+        return self._module(lambda value: value.mean(0) if value.is_floating_point() else value[0].clone())
+
+    def _module(self, one_of: Callable[[Tensor], Tensor]) -> nn.Module:
         module = copy.deepcopy(self.single[0]).train(self.training)
         for name, value in (*self.base.named_parameters(), *self.base.named_buffers()):
-            one = value.detach()[index].clone()
+            one = one_of(value.detach())
             _replace(module, name, nn.Parameter(one, value.requires_grad) if isinstance(value, nn.Parameter) else one)
         return module
 

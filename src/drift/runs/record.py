@@ -4,10 +4,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
 
 from drift.data.labels import LabelBudget
 from drift.errors import ConfigError, FileError
+from drift.runs.keeping import Kept, estimate, wilson_interval
 from drift.runs.result import Predictions
 from drift.runs.spec import read_stored
 from drift.tasks import TASKS, RunConfig, Task, find_task
@@ -16,16 +18,18 @@ from drift.tasks.record import VERSION, RunRecord, first_fault
 from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
 from drift.training.trainer import Outcome
 
+MAJORITY = "majority class"  # a baseline: always the most frequent class of the part
 GROUPS = ("data", "model", "method", "training")  # of settings, in a configuration
 
 
 def build_record(
-    task: Task, budget: LabelBudget, outcome: Outcome, predictions: Mapping[str, Predictions], kept: int, model: Any
+    task: Task, budget: LabelBudget, outcome: Outcome, predictions: Mapping[str, Predictions], kept: Kept, model: Any
 ) -> RunRecord:
-    """Scores of every seed, calibration of the kept model, label budget, and the facts of the task.
+    """Scores of every seed and of the kept model, its calibration, label budget, and the facts of the task.
 
-    predictions: on dev and test, where there are such. kept: position of the kept seed. model: after calibration.
+    predictions: on dev and test, where there are such. model: after calibration.
     """
+    position = kept.position or 0
     content: dict[str, Any] = {
         "version": VERSION,
         "task": task.name,
@@ -37,28 +41,67 @@ def build_record(
         **task.facts(),
         "label_budget": {"train": budget.train, "dev": budget.dev, "total": budget.total},
         "seeds": list(task.seeds),
-        "kept_seed": task.seeds[kept],
-        "kept_because": "best on dev" if "dev" in predictions else "first: there is no dev set to choose by",
+        "kept_seed": task.seeds[position],
+        "kept_because": kept.because,
+        "averaged": kept.position is None,
         "steps": outcome.steps,
         "seconds": round(outcome.seconds, 1),
         "phases": outcome.ends,
         "start_on_dev": outcome.start,
         "best_steps": outcome.best_steps,
     }
-    for name, part in predictions.items():
-        scores = [part.score(trial, part.labels) for trial in part.probabilities]
-        content[name] = {"rows": len(part.labels), "scores": scores}
+    content |= {name: _held_out_scores(part, kept, task.baselines(name)) for name, part in predictions.items()}
     scored = "test" if "test" in predictions else "dev"
     if scored in predictions:
-        content |= task.judge(scored, predictions[scored].probabilities[kept], model)
+        content |= task.judge(scored, kept.probabilities(predictions[scored].probabilities), model)
+    content |= _without_dev(outcome, kept)
     if outcome.flips is not None:
-        content["changes"] = judge_changes(outcome.flips.of_trial(kept), content["classes"], task.describe)
+        content["changes"] = judge_changes(outcome.flips.of_trial(position), content["classes"], task.describe)
     notes = [*task.notes(), *_equal_scores(content, predictions)]
     try:
         return task.record_type.model_validate({**content, "notes": notes})
     except ValidationError as error:  # of a task from outside
         expected = task.record_type.__name__
         raise ConfigError(f"{task.name}: facts and judge do not fit {expected}: {first_fault(error)}") from error
+
+
+def _held_out_scores(part: Predictions, kept: Kept, baselines: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The fields of `HeldOutScores`. baselines: probabilities of simple answers by name, `(n, C)`."""
+    rows, C = len(part.labels), part.probabilities.shape[-1]
+    model = part.score(kept.probabilities(part.probabilities), part.labels)
+    constant = np.eye(C)[np.full(rows, np.bincount(part.labels, minlength=C).argmax())]
+    simple = {MAJORITY: constant, **baselines}
+    content: dict[str, Any] = {
+        "rows": rows,
+        "scores": [part.score(trial, part.labels) for trial in part.probabilities],
+        "model": model,
+        "baselines": {name: part.score(answer, part.labels) for name, answer in simple.items()},
+    }
+    if next(iter(model)) == "accuracy":
+        content["interval"] = wilson_interval(model["accuracy"], rows)
+    if part.start is not None:
+        content["start"] = [part.score(trial, part.labels) for trial in part.start]
+        content["start_model"] = part.score(kept.probabilities(part.start), part.labels)
+    return content
+
+
+def _without_dev(outcome: Outcome, kept: Kept) -> dict[str, Any]:
+    """What was estimated and chosen without dev labels: class shares, start or game, and the accuracy."""
+    content: dict[str, Any] = {}
+    if outcome.shares:
+        chosen = outcome.shares if kept.position is None else [outcome.shares[kept.position]]
+        mean = np.mean([each.values for each in chosen], axis=0)
+        content["class_shares"] = {"shares": mean.tolist(), "source": chosen[0].source}
+    if outcome.choice is not None:
+        start_kept = outcome.choice.start_kept
+        content["choice"] = {
+            "kept_start": sum(start_kept),
+            "seeds": len(start_kept),
+            "reason": outcome.choice.reason,
+        }
+    if (accuracy := estimate(outcome)) is not None:
+        content["estimate"] = accuracy
+    return content
 
 
 def read_record(folder: RunFolder, task: str | type[Task] | None = None) -> tuple[type[Task], RunRecord]:

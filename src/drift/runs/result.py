@@ -92,11 +92,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of every seed on held-out rows. probabilities: `(seeds, n, C)`; labels: `(n,)`."""
+    """Predictions of every seed on held-out rows.
+
+    probabilities: `(seeds, n, C)`; start: the same for θinit, if there was a second phase. labels: `(n,)`.
+    """
 
     probabilities: np.ndarray
     labels: np.ndarray
     score: Score
+    start: np.ndarray | None = None
 
 
 def add_search(run: Run, search: Mapping[str, Any]) -> Run:

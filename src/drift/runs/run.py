@@ -4,15 +4,18 @@ import copy
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+from torch import Tensor
+
+from drift.data.examples import Labeled
+from drift.runs.keeping import keep
 from drift.runs.load import load
 from drift.runs.record import build_record
 from drift.runs.result import MODEL, REPORT, Predictions, Run, add_search
 from drift.runs.spec import RunSpec
 from drift.tasks import Task
-from drift.tasks.calibration import fit_temperature
 from drift.tasks.parts import HeldOut, Prepared, train_on_dev
 from drift.tasks.scoring import classification_scores
 from drift.training.callbacks import Callback
@@ -21,6 +24,7 @@ from drift.training.evaluation import predict
 from drift.training.plan import Plan, make_plan
 from drift.training.progress import progress
 from drift.training.run_folder import DATA, METRICS, RunFolder
+from drift.training.start import Observe
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
@@ -97,6 +101,7 @@ def make_trainer(
     machine: SingleProcess | None = None,
     folder: RunFolder | None = None,
     callbacks: Sequence[Callback] = (),
+    observe: Observe | None = None,
     quiet: bool = True,
 ) -> Trainer:
     """The trainer of a prepared run."""
@@ -111,6 +116,7 @@ def make_trainer(
         machine=machine,
         folder=folder,
         callbacks=callbacks,
+        observe=observe,
         quiet=quiet,
     )
 
@@ -125,31 +131,44 @@ def _train(
     quiet: bool,
     callbacks: Sequence[Callback],
 ) -> Run:
-    """Train, score dev and test, and take out the model of the kept seed."""
+    """Train, score dev and test, and take out the model to keep."""
     whole = copy.deepcopy(prepared.student) if machine.sharded else None  # the other one is sharded in place
+    test = cache(prepared.test)
+
+    def observed() -> dict[str, Labeled]:
+        parts = {"dev": prepared.dev, "test": test()}
+        return {name: part.part for name, part in parts.items() if part is not None}
+
     with threads(task.config.training.threads):
-        trainer = make_trainer(task, prepared, machine=machine, folder=folder, callbacks=callbacks, quiet=quiet)
+        trainer = make_trainer(
+            task, prepared, machine=machine, folder=folder, callbacks=callbacks, observe=observed, quiet=quiet
+        )
         outcome = trainer.run(resume=resume)
-    held_out = {"dev": prepared.dev, "test": prepared.test()}
-    predictions = {name: _predictions(trainer, part) for name, part in held_out.items() if part is not None}
-    kept = int(trainer.selection.scores.argmax()) if prepared.dev is not None else 0
+    held_out = {"dev": prepared.dev, "test": test()}
+    predictions = {
+        name: _predictions(trainer, part, outcome.start_predictions.get(name))
+        for name, part in held_out.items()
+        if part is not None
+    }
+    kept = keep(task, outcome, predictions.get("dev"), trainer.selection.scores)
     student = machine.unwrap(trainer.method.student) if whole is None else whole
     if whole is not None:
         whole.load_state_dict(machine.whole_state(trainer.method.student))
-    model = prepared.finish(student.cpu(), kept)
-    if "dev" in predictions:
-        dev = predictions["dev"]
-        model = model.calibrated(fit_temperature(dev.probabilities[kept], dev.labels))
+    model = prepared.finish(student.cpu(), kept.position)
+    if kept.temperature is not None:
+        model = model.calibrated(kept.temperature)
     record = build_record(task, prepared.training.budget, outcome, predictions, kept, model)
     record.notes.extend(prepared.notes)
     return Run(model, record, type(task))
 
 
-def _predictions(trainer: Trainer, held_out: HeldOut) -> Predictions:
+def _predictions(trainer: Trainer, held_out: HeldOut, start: Tensor | None) -> Predictions:
     part = held_out.part
     probabilities = predict(trainer.method, part.examples, part.rows, trainer.machine, trials=trainer.trials).numpy()
-    by_seed = probabilities if trainer.trials is not None else probabilities[None]
-    return Predictions(by_seed, part.labels.numpy(), held_out.score)
+    first = None if start is None else start.numpy()
+    if trainer.trials is None:
+        probabilities, first = probabilities[None], None if first is None else first[None]
+    return Predictions(probabilities, part.labels.numpy(), held_out.score, first)
 
 
 def _finished(spec: RunSpec, path: Path) -> Run:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import yaml
 
+from drift.data.shares import prior_shares
 from drift.data.tokenized import Progress
 from drift.errors import ConfigError
 from drift.methods.method import Method
@@ -30,6 +31,7 @@ class Kind:
     title: for a reader, such as "a head on a fixed encoder".
     build: makes the student of a run; its arguments differ by task.
     stacked: all seeds are trained at once, as one module.
+    averaged: the model to keep can be the average of all seeds: `finish` of its students accepts None for a position.
     exports_onnx: whether the trained model can be written as ONNX; no_onnx: a note that says why not.
     tip: shown after the title when a run ends.
     preset: the section of a preset that describes this kind, if the paper treats it separately.
@@ -41,6 +43,7 @@ class Kind:
     title: str
     build: Callable[..., Any]
     stacked: bool = False
+    averaged: bool = False
     exports_onnx: bool = False
     no_onnx: str = ""
     tip: str = ""
@@ -146,6 +149,10 @@ class Task(ABC):
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         """Fields of the record about the kept model on dev or test. probabilities: `(n, C)`, before the temperature."""
 
+    def baselines(self, part: str) -> dict[str, np.ndarray]:
+        """Simple answers on dev or test by name, to compare the model with: probabilities `(n, C)`. Default: none."""
+        return {}
+
     @abstractmethod
     def describe(self, target: int) -> str:
         """Describe a training row, word or node for a reader. target: its number."""
@@ -154,23 +161,17 @@ class Task(ABC):
     def notes(self) -> list[str]:
         """What a user should know about the data, such as guessed columns and overlaps."""
 
+    @property
+    def same_labels(self) -> bool:
+        """Whether all seeds are trained with the same labels. If not, each seed simulates another user's labels."""
+        return getattr(self.config.data, "labels_per_class", None) is None
+
     def use_classes(self, classes: Sequence[str]) -> None:
-        """Check the method's prior against the classes. A prior by class name becomes a tuple in class order."""
+        """Check the method's prior against the classes. A prior of shares becomes a tuple in class order."""
         prior = getattr(self.method_settings, "prior", None)
-        if prior is None:
-            return
-        if isinstance(prior, Mapping):
-            if set(prior) != set(classes):
-                named = f"shares of {', '.join(prior)}" if prior else "no shares"
-                raise ConfigError(f"method.prior has {named}; give one for each class: {', '.join(classes)}")
-            self.method_settings = self.method_settings.model_copy(
-                update={"prior": tuple(float(prior[name]) for name in classes)}
-            )
-        elif len(prior) != len(classes):
-            raise ConfigError(
-                f"method.prior has {len(prior)} shares for {len(classes)} classes; give one each, in this order:"
-                f" {', '.join(classes)}"
-            )
+        if prior is not None and not isinstance(prior, str):
+            shares = prior_shares(prior, classes, name="method.prior")
+            self.method_settings = self.method_settings.model_copy(update={"prior": shares})
 
     # A trained model.
 

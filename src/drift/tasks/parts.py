@@ -56,15 +56,16 @@ class Prepared:
     """Everything a run trains: the student, its data, and how to keep the result.
 
     dev: for model selection; the same as in `training`.
-    test: builds the test set; called once, after training.
-    finish: makes the model to keep from the trained student and the position of the kept seed in it.
+    test: builds the test set; called once.
+    finish: makes the model to keep from the trained student and the position of the kept seed in it; None for the
+        average of all seeds.
     """
 
     student: nn.Module
     training: TrainingData
     dev: HeldOut | None
     test: Callable[[], HeldOut | None]
-    finish: Callable[[nn.Module, int], Model]
+    finish: Callable[[nn.Module, Any], Model]
     notes: list[str]
 
 

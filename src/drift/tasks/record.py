@@ -22,10 +22,48 @@ class Part(BaseModel):
 
 
 class HeldOutScores(Part):
-    """Scores on dev or test. rows: how many rows were scored. scores: one dictionary per seed."""
+    """Scores on dev or test.
+
+    rows: how many rows were scored. scores: one dictionary per seed. start: the same for θinit.
+    model, start_model: of the model that is kept, and of the same combination of seeds at θinit.
+    interval: 95 % interval of the model's accuracy, for the number of rows; None for other measures.
+    baselines: of simple answers, by name, such as the majority class.
+    """
 
     rows: int
     scores: list[Scores] = Field(min_length=1)
+    start: list[Scores] | None = None
+    model: Scores | None = None
+    start_model: Scores | None = None
+    interval: tuple[float, float] | None = None
+    baselines: dict[str, Scores] = {}
+
+
+class Estimate(Part):
+    """Accuracy on gold labels that the predicting heads were not trained on. start: of θinit. labels: how many."""
+
+    labels: int
+    start: float
+    accuracy: float
+    interval: tuple[float, float]
+
+
+class ClassShares(Part):
+    """Class shares that pseudo-labels were balanced towards, in class order, and what they are based on.
+
+    They are those of the kept seed, or the mean over seeds if the model is an average.
+    """
+
+    shares: list[float]
+    source: str
+
+
+class StartChoice(Part):
+    """In how many of the seeds the start was kept in place of the game, without a dev set, and why."""
+
+    kept_start: int
+    seeds: int
+    reason: str
 
 
 class Budget(Part):
@@ -121,8 +159,9 @@ class RunRecord(Part):
     """The fields that every run records. Tasks add theirs in a subclass.
 
     unit: what is classified, in the plural. measures: the scores that are shown, with their titles; model selection
-    uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder. phases: why each
-    phase ended, and after how many steps.
+    uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder; if `averaged`, the
+    first of all seeds, whose average is in the folder. phases: why each phase ended, and after how many steps.
+    estimate: cross-fitted accuracy, if labels were left out in turn.
     """
 
     version: int = 1
@@ -139,6 +178,7 @@ class RunRecord(Part):
     seeds: list[int] = Field(min_length=1)
     kept_seed: int
     kept_because: str
+    averaged: bool = False
     steps: int
     seconds: float
     phases: list[PhaseEnd] = []
@@ -147,6 +187,9 @@ class RunRecord(Part):
     dev: HeldOutScores | None = None
     test: HeldOutScores | None = None
     calibration: Calibration | None = None
+    class_shares: ClassShares | None = None
+    choice: StartChoice | None = None
+    estimate: Estimate | None = None
     changes: Changes | None = None
     tuning: Tuning | None = None
     notes: list[str] = []
@@ -171,7 +214,9 @@ class RunRecord(Part):
         if self.kept_seed not in self.seeds:
             faults.append(f"kept_seed: {self.kept_seed} is not one of the seeds")
         by_seed = {} if self.start_on_dev is None else {"start_on_dev": self.start_on_dev}
-        by_seed |= {f"{part}.scores": scored.scores for part in PARTS if (scored := self.scores_on(part)) is not None}
+        scored = {part: found for part in PARTS if (found := self.scores_on(part)) is not None}
+        by_seed |= {f"{part}.scores": each.scores for part, each in scored.items()}
+        by_seed |= {f"{part}.start": each.start for part, each in scored.items() if each.start is not None}
         for name, scores in by_seed.items():
             lacking = [measure for measure in self.measures for seed in scores if measure not in seed]
             faults += [f"{name}: a seed has no {lacking[0]}"] if lacking else []
@@ -207,6 +252,13 @@ class RunRecord(Part):
         """Scores on "dev" or "test"."""
         scores: HeldOutScores | None = getattr(self, part)
         return scores
+
+    def model_scores(self, part: str) -> Scores | None:
+        """Scores of the kept model on "dev" or "test"; None if there was no such part."""
+        scores = self.scores_on(part)
+        if scores is None or scores.model is not None:
+            return None if scores is None else scores.model
+        return scores.scores[self.kept]  # written before models could be averages
 
 
 def first_fault(error: ValidationError) -> str:

@@ -1,5 +1,7 @@
 """Settings that several tasks share."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from drift.settings import Settings
@@ -17,6 +19,11 @@ class TableSettings(Settings):
     label: str | None = Field(None, description="Column with the labels.")
     weak: str | None = Field(None, description="Column with noisy labels, from a crowd, a language model or rules.")
     rules: str | None = Field(None, description="File with rules that give noisy labels.")
+    labels_are: Literal["random", "per-class"] | None = Field(
+        None,
+        description="How rows were chosen for labelling: random, so that class counts are evidence of class shares, or"
+        " per-class. Default: as the counts suggest.",
+    )
     dev_rows: int | None = Field(None, ge=1, description="Use only this many rows of dev, drawn by seed.")
     train_rows: int | None = Field(None, ge=1, description="Use only this many rows of train, drawn by seed.")
     test_rows: int | None = Field(None, ge=1, description="Score only this many rows of test, drawn by seed.")

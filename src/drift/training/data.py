@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.labels import LabelBudget
+from drift.methods.shares import LabelsAre
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,8 @@ class TrainingData:
     unlabeled: rows for the second phase; with weak labels usually all rows.
     dev: gold labels for model selection, if any.
     gold_labels: how many gold labels were used to train, if the other fields do not say so.
+    labels_are: how labelled rows were chosen, "random" or "per-class"; None if nobody said.
+    left_out: gold labels that a trial is not trained on, `(trials, h)`, for cross-fitting; see `drift.data.folds`.
     """
 
     labeled: Labeled
@@ -21,6 +24,8 @@ class TrainingData:
     dev: Labeled | None = None
     weak: bool = False
     gold_labels: int | None = None
+    labels_are: LabelsAre | None = None
+    left_out: Labeled | None = None
 
     @property
     def budget(self) -> LabelBudget:

@@ -21,11 +21,13 @@ def predict(
 ) -> Tensor:
     """Class probabilities of these rows, `(n, C)` or `(trials, n, C)`, the same on every process.
 
+    rows: `(n,)`, or `(trials, n)` for other rows in each trial.
     If a row has several targets, such as words, n counts targets, row after row.
     """
 
     def answer(inputs: Inputs) -> Tensor:
-        return method.predict_proba(inputs if trials is None else inputs.expand(trials, *inputs.shape))
+        same_rows = trials is not None and rows.dim() == 1
+        return method.predict_proba(inputs.expand(trials, *inputs.shape) if same_rows else inputs)
 
     method.student.eval()
     probabilities = answers(answer, examples, rows, machine)

@@ -37,6 +37,9 @@ class TrainingSettings(Settings):
         description="Convergence: a phase has converged when, twice in a row, the mean loss of a window falls by less"
         " than this part of the first loss, or no more predicted classes than this share change.",
     )
+    return_to_start: bool = Field(
+        True, description="Without a dev set, return to the start if the second phase was unstable or did harm."
+    )
     minutes: float | None = Field(
         None,
         gt=0,

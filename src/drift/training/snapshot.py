@@ -20,6 +20,7 @@ def take(run: "Trainer") -> tuple[dict[str, Any], dict[str, Any]]:
             "method": run.method.state_dict(),
             "optimizer": run.optimizer.state_dict(),
             "selection": run.selection.state_dict(),
+            "start": run.start.state_dict(),
         }
     )
     shared = {
@@ -51,6 +52,8 @@ def put_back(run: "Trainer", shared: Mapping[str, Any], own: Mapping[str, Any]) 
     run.method.load_state_dict(wrapped_like(weights["method"], run.method.state_dict()))
     run.optimizer.load_state_dict(wrapped_for(weights["optimizer"], run.optimizer))
     run.selection.load_state_dict(weights["selection"])
+    if "start" in weights:  # checkpoints of 0.1 do not have it
+        run.start.load_state_dict(weights["start"])
     run.state.step, run.state.total_steps = shared["step"], shared["taken"]
     run.state.stop = shared.get("stop", False)
     run.state.best_score = run.selection.scores.mean().item()

@@ -8,9 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from drift.core.teacher import copy_of
-from drift.data.examples import moved
+from drift.data.examples import Labeled, moved
 from drift.errors import ConfigError, StateError
-from drift.methods.method import Context, Method
+from drift.methods.method import Context, KnownLabels, Method
+from drift.methods.shares import Shares
 from drift.models.protocols import computes_full_graph, has_own_loss, has_regularizer
 from drift.settings import Settings
 from drift.training import snapshot
@@ -33,6 +34,7 @@ from drift.training.run_folder import TRACE, RunFolder
 from drift.training.seeding import seeded
 from drift.training.selection import Selection
 from drift.training.settings import TrainingSettings
+from drift.training.start import Choice, Observe, Start, back_to_start, choose, predictions_on
 from drift.training.trace import Trace
 
 PROBE = 32  # unlabelled rows on which changed pseudo-labels are counted
@@ -43,6 +45,9 @@ class Outcome:
     """The result of a run. Scores are lists with one dictionary per trial; None without a dev set.
 
     start: dev scores of θinit. best, best_steps: of the student that was kept, and the step it was kept from.
+    start_predictions: probabilities of θinit on the parts that were observed. left_out: labels that were left out for
+        cross-fitting, and probabilities of the final student on them. choice: start or game, without a dev set.
+    shares: estimated class shares, one entry per trial.
     flips: which unlabelled rows changed class between θinit and the end; None without a second phase.
     entries: the trace. ends: why each phase ended, and after how many steps.
     """
@@ -55,6 +60,10 @@ class Outcome:
     flips: Flips | None = None
     entries: list[dict[str, Any]] = field(default_factory=list)
     ends: list[PhaseEnd] = field(default_factory=list)
+    start_predictions: dict[str, Tensor] = field(default_factory=dict)
+    left_out: tuple[Labeled, Tensor] | None = None
+    choice: Choice | None = None
+    shares: list[Shares] = field(default_factory=list)
 
 
 class Trainer:
@@ -67,6 +76,7 @@ class Trainer:
     machine: device, precision and processes.
     folder: where trace, checkpoints and predictions go; without one, nothing is written.
     callbacks: called after the built-in ones, and before a checkpoint is written.
+    observe: returns parts on which the start predicts when it is finished, for comparison with the end.
     """
 
     def __init__(
@@ -82,14 +92,17 @@ class Trainer:
         machine: SingleProcess | None = None,
         folder: RunFolder | None = None,
         callbacks: Sequence[Callback] = (),
+        observe: Observe | None = None,
         quiet: bool = True,
     ) -> None:
-        self.data, self.settings, self.score, self.folder = data, settings, score, folder
+        self.data, self.settings, self.score, self.folder, self.observe = data, settings, score, folder, observe
         self.machine = machine or SingleProcess()
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
         self._check_parts(student)
         teacher = self.machine.wrap(copy_of(student)) if method.has_teacher else None
-        context = Context(teacher, stacked=seeds is not None, single_process=type(self.machine) is SingleProcess)
+        known = KnownLabels(data.labeled.labels, data.weak, data.labels_are)
+        alone = type(self.machine) is SingleProcess
+        context = Context(teacher, stacked=seeds is not None, single_process=alone, labels=known)
         self.method = method(self.machine.wrap(student), method_settings, context)
         self.lengths = (settings.initial_steps, settings.steps if method.has_second_phase else 0)
         if self.lengths[1] and data.unlabeled is None and data.weak:
@@ -98,6 +111,7 @@ class Trainer:
         self.places: Tensor | None = None  # which unlabelled rows batches are drawn from, if the method chose some
         self.start_scores: list[dict[str, float]] | None = None  # on dev
         self.first_classes: Tensor | None = None  # of the watched unlabelled rows, at θinit
+        self.start = Start()
         self.began = time.monotonic()
         self.seconds_before = 0.0  # seconds of training before the run was resumed
         self._make_callbacks(callbacks, quiet=quiet or self.machine.process != 0)
@@ -153,12 +167,17 @@ class Trainer:
                 self.notify("on_run_begin")
                 self._play()
                 if self.state.phase == START:
+                    self.start = Start.of(self)
                     self.enter(1)
                     self.checkpointer.save(self.state)  # θinit is worth keeping
                     self._play()
         finally:
             self.notify("on_run_end")
         has_dev = self.data.dev is not None
+        choice = choose(self) if self.may_return else None
+        if choice is not None:
+            back_to_start(self, choice)
+        left_out = self.data.left_out
         return Outcome(
             steps=self.state.total_steps,
             seconds=self.seconds,
@@ -168,7 +187,17 @@ class Trainer:
             flips=self._flips(),
             entries=self.trace.entries,
             ends=self.convergence.ends,
+            start_predictions=self.start.predictions,
+            left_out=None if left_out is None else (left_out, predictions_on(self, left_out)),
+            choice=choice,
+            shares=self.method.shares,
         )
+
+    @property
+    def may_return(self) -> bool:
+        """Whether the start may be kept in place of the game: there is no dev set to choose the student by."""
+        plays = self.lengths[1] > 0 and self.data.unlabeled is not None
+        return self.settings.return_to_start and plays and self.data.dev is None and not self.machine.sharded
 
     def notify(self, hook: str, *arguments: Any) -> None:
         """Call a hook of every callback."""
@@ -229,7 +258,7 @@ class Trainer:
             self.start_scores = self.selection.best_scores if self.data.dev else None
             if self.data.unlabeled is not None and state.last_step:
                 self.first_classes = watched_classes(self.method, self.data.unlabeled, self.machine)
-            self.refresh()
+                self.refresh()
         steps = range(0) if done or state.stop else range(state.step + 1, state.last_step + 1)
         self.phase().run(steps, self.callbacks, state)
         self.notify("on_phase_end")
@@ -246,7 +275,7 @@ class Trainer:
 
     def refresh(self) -> None:
         """Let the method read all unlabelled rows, and choose which of them to draw batches from."""
-        if self.method.refresh_every is not None and self.data.unlabeled is not None:
+        if self.data.unlabeled is not None:
             self.draw_from(self.method.refresh(AllUnlabeled(self.data.unlabeled, self.machine)))
 
     def draw_from(self, places: Tensor | None) -> None:

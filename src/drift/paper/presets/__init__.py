@@ -52,14 +52,19 @@ def preset(
     return chosen.get(kind, {}) if profile == "laptop" else chosen
 
 
+PAPER = {  # what the paper does, whatever the task
+    "method": {"prior": "uniform"},
+    "training": {"until": "steps", "return_to_start": False},
+}
+
+
 def base_settings(task: str, kind: str, *, weak: bool) -> dict[str, Any]:
     """The settings that all presets of a task share, for a kind of model; `weak`: for noisy labels."""
     text = (files(__name__) / "base" / f"{task}.yaml").read_text("utf-8")
     content: dict[str, Any] = yaml.safe_load(text)[kind]
-    over = content.pop("weak", {})
-    for section, values in over.items() if weak else ():
-        content[section] = {**content.get(section, {}), **values}
-    return content
+    noisy = content.pop("weak", {})
+    layers = [PAPER, content, noisy if weak else {}]
+    return {name: {k: v for layer in layers for k, v in layer.get(name, {}).items()} for name in {*PAPER, *content}}
 
 
 def _content(name: str) -> dict[str, Any]:

@@ -35,12 +35,13 @@ class TextStudent:
     """The student of a run on texts.
 
     examples: turns texts into what the student is called with.
-    finish: makes the classifier to keep from the trained student and the position of the kept seed in it.
+    finish: makes the classifier to keep from the trained student and the position of the kept seed in it; None for the
+        average of all seeds.
     """
 
     module: nn.Module
     examples: Callable[["datasets.Dataset"], Examples]
-    finish: Callable[[nn.Module, int], TextModel]
+    finish: Callable[[nn.Module, int | None], TextModel]
     notes: list[str]
 
 
@@ -59,8 +60,9 @@ def _frozen(
     def examples(texts: Any) -> Vectors:
         return Vectors(torch.from_numpy((vectors(texts) - mean) / scale))
 
-    def finish(student: nn.Module, position: int) -> TextModel:
-        trained = student.trial(position) if isinstance(student, Stacked) else student
+    def finish(student: nn.Module, position: int | None) -> TextModel:
+        assert isinstance(student, Stacked)
+        trained = student.average() if position is None else student.trial(position)
         module = FrozenClassifier(encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=pool)
         return TextModel(module, tokenizer, classes, FROZEN.name, settings.max_length)
 
@@ -140,7 +142,7 @@ def _tokenized(
         notes.extend(_truncation(tokens, settings))
         return tokens
 
-    def finish(student: nn.Module, position: int) -> TextModel:
+    def finish(student: nn.Module, _: int | None) -> TextModel:
         return TextModel(student, tokenizer, classes, kind.name, settings.max_length)
 
     return TextStudent(module, examples, finish, notes)
@@ -161,6 +163,7 @@ FROZEN = Kind(
     "a head on a fixed encoder",
     _frozen,
     stacked=True,
+    averaged=True,
     exports_onnx=True,
     tip="--finetune trains all of it",
     large=True,

@@ -10,6 +10,7 @@ import torch
 
 from drift.data.cache import content_key
 from drift.data.examples import Labeled, Unlabeled
+from drift.data.folds import left_out
 from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import INDEPENDENT_ROWS, TEXTS
@@ -91,7 +92,7 @@ class TextTask(Task):
         data = self.data
         student: TextStudent = self.kind.build(self.config.model, data.texts, data.classes, self.seeds, self.progress)
         examples = student.examples(data.texts)
-        rows = [data.labeled_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
+        rows, folds = self._labeled_rows()
         everything = np.arange(len(data.gold))
         rest = [everything if data.weak is not None else np.setdiff1d(everything, labeled) for labeled in rows]
         labeled = Labeled(examples, self._stack(rows), self._stack([data.labels[r] for r in rows]))
@@ -108,10 +109,32 @@ class TextTask(Task):
             unlabeled,
             None if dev is None else dev.part,
             weak=weak or materials.labeled is not None,
-            gold_labels=0 if weak else labeled.size,
+            gold_labels=0 if weak else int((data.gold >= 0).sum()) if self.same_labels else labeled.size,
+            labels_are=self.config.data.labels_are if self.same_labels else "per-class",
+            left_out=None if folds is None else Labeled(examples, *map(torch.from_numpy, (folds, data.gold[folds]))),
         )
         notes = [*student.notes, *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
+
+    @property
+    def same_labels(self) -> bool:
+        return self.data.weak is not None or self.config.data.labels_per_class is None
+
+    def _labeled_rows(self) -> tuple[list[np.ndarray], np.ndarray | None]:
+        """The labelled rows of each seed, and those that each leaves out, `(seeds, h)`.
+
+        Without a dev set, labels are left out for cross-fitting if the model averages all seeds: then it uses them all.
+        """
+        data = self.data
+        rows = [data.labeled_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
+        cross_fits = self.kind.averaged and self.same_labels and data.weak is None and data.dev is None
+        if not cross_fits or len(rows[0]) == len(data.gold):
+            return rows, None
+        places = left_out(data.gold[rows[0]], len(rows), seed=self.seeds[0])
+        if places is None:
+            return rows, None
+        folds = rows[0][places]
+        return [np.setdiff1d(own, fold) for own, fold in zip(rows, folds, strict=True)], folds
 
     def _materials(self, student: TextStudent, labeled: Labeled) -> Materials:
         """What the method derives from the texts before training."""
@@ -154,29 +177,11 @@ class TextTask(Task):
         return excerpt(self.data.texts[target]["text"])
 
     def notes(self) -> list[str]:
-        return list(self.data.notes) + self._prior_notes()
+        return list(self.data.notes)
 
     def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
         tensors = [torch.from_numpy(np.asarray(part)) for part in parts]
         return torch.stack(tensors) if self.kind.stacked else tensors[0]
-
-    def _prior_notes(self) -> list[str]:
-        """A warning if labels are skewed but pseudo-labels are balanced evenly."""
-        data, method = self.data, self.config.method
-        balanced = method.get("class_mass") and method.get("prior") is None
-        if not balanced or self.config.data.labels_per_class is not None:
-            return []
-        counts = np.bincount(data.labels[data.labels >= 0], minlength=len(data.classes))
-        shares = counts / counts.sum()
-        if shares.max() < 2 * shares.min():
-            return []
-        listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(data.classes, shares, strict=True))
-        # A class without a label has no known share.
-        prior = f"method.prior=[{', '.join(f'{share:.2g}' for share in shares)}], or " if counts.all() else ""
-        return [
-            f"warning: classes are skewed ({listed}) and pseudo-labels are balanced evenly; if the unlabelled rows are"
-            f" skewed in the same way, set {prior}method.class_mass=false"
-        ]
 
 
 def _held_out(student: TextStudent, part: LabeledTexts | None) -> HeldOut | None:

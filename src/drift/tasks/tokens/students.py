@@ -40,7 +40,7 @@ class TokenStudent:
     examples: Callable[[Sentences], Any]
     labeled: Callable[[Any, np.ndarray], Labeled]
     unlabeled: Callable[[Any, np.ndarray, np.ndarray], Unlabeled]
-    finish: Callable[[nn.Module, int], TokenModel]
+    finish: Callable[[nn.Module, int | None], TokenModel]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
         rows = np.flatnonzero(np.add.reduceat(used, windows.first_words[:-1]))
         return UnlabeledWords(windows, torch.from_numpy(rows), torch.from_numpy(gold))
 
-    def finish(student: nn.Module, _: int) -> TokenModel:
+    def finish(student: nn.Module, _: int | None) -> TokenModel:
         assert isinstance(student, Tagger)
         return parts.model(student.module, tokenizer, FINETUNED)
 
@@ -119,9 +119,9 @@ def _frozen(parts: Parts, sentences: Sentences) -> TokenStudent:
         rows = np.flatnonzero(used)
         return Unlabeled(examples, stack(rows), stack(gold[rows]))
 
-    def finish(student: nn.Module, position: int) -> TokenModel:
+    def finish(student: nn.Module, position: int | None) -> TokenModel:
         assert isinstance(student, Stacked)
-        trained = student.trial(position).get_submodule("0")
+        trained = (student.average() if position is None else student.trial(position)).get_submodule("0")
         assert isinstance(trained, nn.Linear)
         weight, bias = folded(trained, torch.from_numpy(mean), torch.from_numpy(scale))
         with torch.no_grad():
@@ -138,6 +138,7 @@ FROZEN = Kind(
     "a head on a fixed encoder",
     _frozen,
     stacked=True,
+    averaged=True,
     tip="--finetune trains all of it",
     large=True,
 )

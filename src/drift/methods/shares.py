@@ -1,0 +1,103 @@
+"""Class shares of unlabelled data, estimated without labels of it: the prior π that pseudo-labels are balanced towards.
+
+Balancing pseudo-labels evenly, as in the paper, is harmful where classes are skewed: each batch is pushed to contain as
+many rare examples as common ones. The shares of the start's predictions are much closer to the truth.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+LabelsAre = Literal["random", "per-class"]
+
+NOISE = (
+    0.1  # Σ_j variance of a predicted share, times the number of labels; measured on texts (docs/results/default.md)
+)
+WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
+UNSEEN = 0.5  # rows that are added to every class
+LEAST_CORRECTED = 0.25  # of a predicted share that is left after the correction for errors
+FLOOR = 0.05  # a class has at least this part of an equal share, so that it cannot vanish
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Estimated class shares. values: in class order, sum 1. source: what they are based on, for a reader."""
+
+    values: tuple[float, ...]
+    source: str
+
+
+def estimate_shares(
+    predicted: np.ndarray, labels: np.ndarray, *, labels_are: LabelsAre | None = None, weak: bool = False
+) -> Shares:
+    """Estimate the class shares of unlabelled rows.
+
+    The shares of the predicted classes, q, are shrunk towards equal shares u by how little is known (as by James and
+    Stein), with m labels: q' = u + (1 - λ)(q - u), λ = min(1, NOISE / (m ‖q - u‖²)).
+
+    If labels were chosen per class, the start takes all classes for equally common, and too many rows for rare ones.
+    With a share a of right predictions, and errors spread evenly over the other classes, q' = a π + (1 - a)(1 - π)/(C - 1),
+    which is solved for π. The mean confidence c of the start stands for a, half way to 1: a = (1 + c)/2.
+
+    If labels were drawn at random, their counts n_j are evidence, too: π_j ∝ n_j + WEIGHT q'_j.
+
+    predicted: the start's probabilities on unlabelled rows, `(n, C)`.
+    labels: class indices of the labelled rows, `(m,)`.
+    labels_are: how rows were chosen for labelling; default: as their counts suggest, see `likely_draw`.
+    weak: labels are noisy. Rules and other sources cover some classes better than others, so that their counts are no
+        evidence.
+    """
+    rows, C = predicted.shape
+    counts = np.bincount(labels, minlength=C).astype(float)
+    q = np.bincount(predicted.argmax(-1), minlength=C) + UNSEEN
+    q = q / q.sum()
+    source = f"predictions of the start on {rows:,} unlabelled rows"
+    if weak:
+        return Shares(_with_floor(q), f"{source}; weak labels say little about shares")
+    drawn = labels_are or likely_draw(counts, q)
+    shares = _shrunk(q, counts.sum())
+    if drawn == "per-class":
+        because = "as you said" if labels_are else "their counts are nearly equal"
+        shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
+        return Shares(_with_floor(shares), f"{source}; labels were taken to be chosen per class ({because})")
+    shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
+    because = "as you said" if labels_are else "their counts are skewed like the predictions"
+    return Shares(
+        _with_floor(shares),
+        f"counts of {int(counts.sum()):,} labels, taken to be drawn at random ({because}), and {source}",
+    )
+
+
+def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
+    """How rows were probably chosen: at random if their counts fit the predicted shares better than equal shares.
+
+    counts: labels per class, `(C,)`. shares: predicted, `(C,)`.
+    """
+    log_ratio = float((counts * (np.log(shares) + np.log(len(shares)))).sum())
+    return "random" if log_ratio > 0 else "per-class"
+
+
+def label_shares(labels: np.ndarray, C: int) -> Shares:
+    """The shares among the labels themselves."""
+    counts = np.bincount(labels, minlength=C) + UNSEEN
+    return Shares(_with_floor(counts / counts.sum()), f"counts of {len(labels):,} labels")
+
+
+def _shrunk(shares: np.ndarray, labels: float) -> np.ndarray:
+    equal = 1 / len(shares)
+    distance = float(((shares - equal) ** 2).sum())
+    noise = NOISE / max(labels, 1)
+    keep = 0.0 if noise >= distance else 1 - noise / distance
+    return equal + keep * (shares - equal)
+
+
+def _corrected(shares: np.ndarray, right: float) -> np.ndarray:
+    """Shares of the true classes from those of the predictions. right: the share of right predictions."""
+    wrong = (1 - right) / (len(shares) - 1)
+    return np.maximum((shares - wrong) / (right - wrong), LEAST_CORRECTED * shares)
+
+
+def _with_floor(shares: np.ndarray) -> tuple[float, ...]:
+    raised = np.maximum(shares, FLOOR / len(shares))
+    return tuple((raised / raised.sum()).tolist())

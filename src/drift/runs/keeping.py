@@ -1,0 +1,107 @@
+"""After training: which model is kept, how it is calibrated, and an estimate of its accuracy without a test set."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from scipy.stats import norm
+
+from drift.runs.result import Predictions
+from drift.tasks import Task
+from drift.tasks.calibration import fit_temperature
+from drift.training.start import LEFT_OUT
+from drift.training.trainer import Outcome
+
+CONFIDENCE = 0.95  # of intervals
+LEAST_TO_CALIBRATE = 10  # left-out labels from which a temperature is fitted
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The model to keep.
+
+    position: of its seed among the seeds; None for the average of all seeds. because: for a reader.
+    temperature: that calibrates it; None if there were no labels to fit it on.
+    """
+
+    position: int | None
+    because: str
+    temperature: float | None = None
+
+    def probabilities(self, by_seed: np.ndarray) -> np.ndarray:
+        """The predictions of the model, `(n, C)`, from those of all seeds, `(seeds, n, C)`.
+
+        The mean of log p is the mean of the logits up to a constant per row: the same as of the averaged linear head.
+        """
+        if self.position is not None:
+            return np.asarray(by_seed[self.position])
+        tiny = np.finfo(np.float32).tiny
+        return np.asarray(softmax(np.log(np.maximum(by_seed, tiny)).mean(0), axis=-1))
+
+
+def keep(task: Task, outcome: Outcome, dev: Predictions | None, dev_scores: Any) -> Kept:
+    """Choose the model. dev_scores: the best dev score of each seed, if there is a dev set."""
+    seeds = len(task.seeds)
+    if task.kind.averaged and task.same_labels and seeds > 1:
+        kept = Kept(None, f"the average of {seeds} heads")
+    elif dev is not None:
+        kept = Kept(int(np.argmax(dev_scores)), "best on dev")
+    else:
+        kept = Kept(0, "first: there is no dev set to choose by")
+    if dev is not None:
+        return replace(kept, temperature=fit_temperature(kept.probabilities(dev.probabilities), dev.labels))
+    left_out = cross_fitted(outcome)
+    if left_out is None or len(left_out.labels) < LEAST_TO_CALIBRATE:
+        return kept
+    return replace(kept, temperature=fit_temperature(left_out.final, left_out.labels))
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """Predictions of gold labels by heads that were not trained on them. start, final: `(m, C)`; labels: `(m,)`."""
+
+    start: np.ndarray
+    final: np.ndarray
+    labels: np.ndarray
+
+
+def cross_fitted(outcome: Outcome) -> CrossFitted | None:
+    """Combine the heads that left out the same label. None if none was left out."""
+    if outcome.left_out is None:
+        return None
+    part, final = outcome.left_out
+    start = outcome.start_predictions.get(LEFT_OUT, final)
+    rows, first, which = np.unique(part.rows.numpy(), return_index=True, return_inverse=True)
+    which = which.reshape(-1)
+
+    def combined(probabilities: np.ndarray) -> np.ndarray:
+        flat = np.log(np.maximum(probabilities.reshape(-1, probabilities.shape[-1]), np.finfo(np.float32).tiny))
+        total = np.zeros((len(rows), flat.shape[1]))
+        np.add.at(total, which, flat)
+        return np.asarray(softmax(total / np.bincount(which)[:, None], axis=-1))
+
+    labels = part.labels.numpy().reshape(-1)[first]
+    return CrossFitted(combined(start.numpy()), combined(final.numpy()), labels)
+
+
+def wilson_interval(right: float, rows: int) -> tuple[float, float]:
+    """The 95 % interval of a share, after Wilson (1927). right: the share that was observed. rows: of how many."""
+    z = float(norm.ppf(0.5 + CONFIDENCE / 2))
+    center = (right + z * z / (2 * rows)) / (1 + z * z / rows)
+    half = z / (1 + z * z / rows) * np.sqrt(right * (1 - right) / rows + z * z / (4 * rows * rows))
+    return max(0.0, float(center - half)), min(1.0, float(center + half))
+
+
+def estimate(outcome: Outcome) -> dict[str, Any] | None:
+    """The cross-fitted accuracy of start and result, with an interval. The result may be the start, if it was kept."""
+    left_out = cross_fitted(outcome)
+    if left_out is None:
+        return None
+    start, final = (float((p.argmax(-1) == left_out.labels).mean()) for p in (left_out.start, left_out.final))
+    return {
+        "labels": len(left_out.labels),
+        "start": start,
+        "accuracy": final,
+        "interval": wilson_interval(final, len(left_out.labels)),
+    }

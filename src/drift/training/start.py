@@ -1,0 +1,131 @@
+"""The start of a run, kept during the game: to report what the game gained, and to return to it without a dev set.
+
+The predictions of the start on the test set are made when the start is finished and scored at the end, with those of
+the final student. No choice depends on them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.data.examples import Labeled
+from drift.methods.shares import Shares
+from drift.training.evaluation import predict
+from drift.training.flips import watched_classes
+
+if TYPE_CHECKING:
+    from drift.training.trainer import Trainer
+
+Observe = Callable[[], Mapping[str, Labeled]]
+
+LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the predictions of the start
+WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
+DRIFT = 0.2  # total variation between the shares that were aimed at and those of the final predictions
+CLEARLY = 1.0  # standard errors by which the cross-fitted likelihood of the game must be lower
+
+
+@dataclass
+class Start:
+    """What is kept of θinit. predictions: probabilities by part. weights: empty if a dev set chooses the student."""
+
+    predictions: dict[str, Tensor] = field(default_factory=dict)
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: "Trainer") -> "Start":
+        """The start of a run whose first phase has just ended."""
+        if not run.lengths[1]:  # the start is the result
+            return cls()
+        parts = dict(run.observe()) if run.observe is not None else {}
+        if run.data.left_out is not None:
+            parts[LEFT_OUT] = run.data.left_out
+        weights = {}
+        if run.may_return:
+            weights = {name: value.detach().clone() for name, value in run.method.student.state_dict().items()}
+        return cls({name: predictions_on(run, part) for name, part in parts.items()}, weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"predictions": self.predictions, "weights": self.weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.predictions, self.weights = dict(state["predictions"]), dict(state["weights"])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which student is kept, chosen without a dev set. start_kept: one entry per trial. reason: for a reader."""
+
+    start_kept: tuple[bool, ...]
+    reason: str = ""
+
+
+def predictions_on(run: "Trainer", part: Labeled) -> Tensor:
+    """Probabilities of the student on a part, `(n, C)` or `(trials, n, C)`."""
+    return predict(run.method, part.examples, part.rows, run.machine, trials=run.trials)
+
+
+def choose(run: "Trainer") -> Choice:
+    """Keep the game of each trial, or return to its start.
+
+    A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
+    balanced towards, as they do when a class is taken over by another. If labels were left out, all trials are judged
+    together: the game is given up if it makes them clearly less likely than the start does and is not more often
+    right.
+    """
+    trials = run.trials or 1
+    if (left_out := run.data.left_out) is not None:
+        before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
+        if reason := _less_likely(before, after, left_out.labels):
+            return Choice((True,) * trials, reason)
+    if not run.method.shares or run.data.unlabeled is None:
+        return Choice((False,) * trials)
+    classes = watched_classes(run.method, run.data.unlabeled, run.machine, WATCHED)
+    drifts = _drifts(run.method.shares, classes.reshape(trials, -1).numpy())
+    reason = (
+        f"class shares drifted away from the estimate by {100 * max(drifts):.0f} points" if max(drifts) > DRIFT else ""
+    )
+    return Choice(tuple(drift > DRIFT for drift in drifts), reason)
+
+
+def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:
+    """Total variation between expected and predicted shares, for each trial. classes: predicted, `(trials, n)`."""
+    pairs = zip(shares, classes, strict=True)
+    return [
+        float(np.abs(np.bincount(row, minlength=len(each.values)) / len(row) - each.values).sum() / 2)
+        for each, row in pairs
+    ]
+
+
+def _less_likely(before: Tensor, after: Tensor, labels: Tensor) -> str:
+    """Why the start is better on left-out labels `(trials, h)`; empty if it is not. before, after: `(trials, h, C)`."""
+    wide = labels.unsqueeze(-1)
+    smallest = torch.finfo(before.dtype).tiny
+    old, new = (p.gather(-1, wide).clamp(min=smallest).log().double().flatten() for p in (before, after))
+    difference = new - old
+    error = difference.std() / len(difference) ** 0.5 if len(difference) > 1 else torch.tensor(torch.inf)
+    right = [float((p.argmax(-1) == labels).double().mean()) for p in (before, after)]
+    if not (difference.mean() < -CLEARLY * error and right[1] <= right[0]):
+        return ""
+    return (
+        f"of the labels that were left out, the start has {100 * right[0]:.0f} % right and the game"
+        f" {100 * right[1]:.0f} %, with less likelihood"
+    )
+
+
+def back_to_start(run: "Trainer", choice: Choice) -> None:
+    """Give the trials that keep their start its weights."""
+    if not any(choice.start_kept):
+        return
+    kept = torch.tensor(choice.start_kept)
+    state = dict(run.method.student.state_dict())
+    for name, value in run.start.weights.items():
+        if run.trials is None:
+            state[name] = value
+        else:
+            state[name] = state[name].clone()
+            state[name][kept] = value[kept]
+    run.method.student.load_state_dict(state)
