@@ -271,7 +271,7 @@ def test_the_test_nodes_are_scored_as_the_run_scored_them(folder: Path, trained:
     ("labels", "classes", "message"),
     [
         (np.full(30, -1), ["art", "law", "zoo"], "blank.npz: none of the 30 nodes has a label to score against"),
-        (np.arange(30) % 2, ["art", "pop"], "blank.npz: label 'pop' is not one of the model's classes (art, law, zoo)"),
+        (np.arange(30) % 2, ["pop", "rap"], "node 1: label 'pop' is not among the training labels (art, law, zoo)"),
         (None, None, "none.npz is not there"),
     ],
 )
