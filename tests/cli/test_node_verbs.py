@@ -257,6 +257,18 @@ def test_all_labelled_nodes_are_scored(folder: Path, call: Call, trained: Path, 
     assert f"{'calibration error':20} {100 * scores['calibration_error']:.2f} %\n" in out
 
 
+def test_a_class_that_the_model_lacks_counts_as_an_error(folder: Path, trained: Path) -> None:
+    graph = small_graph(
+        labels=np.where(np.arange(30) < 10, 3, GRAPH.labels), classes=[*GRAPH.classes, "pop"], splits={}
+    )
+    write_npz(folder / "more.npz", graph)
+    scores = drift.evaluate(trained, "more.npz")
+    predicted = drift.load(trained).predict_proba(graph).argmax(1)
+    assert scores["labeled_rows"] == 30
+    assert scores["accuracy"] == pytest.approx(float((predicted == GRAPH.labels)[10:].sum()) / 30)
+    assert scores["notes"][0].startswith("warning: 10 of 30 labelled nodes of more.npz have labels that training lacks")
+
+
 def test_the_test_nodes_are_scored_as_the_run_scored_them(folder: Path, trained: Path) -> None:
     test = np.isin(np.arange(30), GRAPH.splits["test"])
     write_npz(folder / "test.npz", small_graph(labels=np.where(test, GRAPH.labels, -1)))
@@ -271,7 +283,7 @@ def test_the_test_nodes_are_scored_as_the_run_scored_them(folder: Path, trained:
     ("labels", "classes", "message"),
     [
         (np.full(30, -1), ["art", "law", "zoo"], "blank.npz: none of the 30 nodes has a label to score against"),
-        (np.arange(30) % 2, ["art", "pop"], "blank.npz: label 'pop' is not one of the model's classes (art, law, zoo)"),
+        (np.arange(30) % 2, ["pop", "rap"], "node 1: label 'pop' is not among the training labels (art, law, zoo)"),
         (None, None, "none.npz is not there"),
     ],
 )

@@ -189,7 +189,7 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
     (folder / "broken.csv").write_text("id,body,topic\n1,a b,x\n2,a,b,y\n")
     (folder / "latin.csv").write_bytes("body,topic\ncafé,money\n".encode("cp1252"))
     (folder / "train.xlsx").touch()
-    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "sport"]})
+    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "art"]})
     write_csv(folder / "one.csv", {**small_table(9), "topic": ["money"] * 9})
     write_csv(folder / "several.csv", {**small_table(12), "topic": ["money", "sport", "money|sport"] * 4})
     (folder / "class.yaml").write_text(RULES.replace("label: sport", "label: sprot"))
@@ -218,7 +218,7 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
         (["predict", "RUN", "latin.csv", "-o", "out.csv"], "latin.csv:2: byte 0xe9 is not utf-8"),
         (["predict", "RUN", "late.csv", "-o", "out.csv"], "late.csv:602: 4 fields"),
         (["evaluate", "RUN", "test.csv", "--label", "topics"], "did you mean 'topic'?"),
-        (["evaluate", "RUN", "other.csv"], "other.csv, row 1: label 'weather' is not one of the model's classes"),
+        (["evaluate", "RUN", "other.csv"], "other.csv, row 1: label 'weather' is not among the training labels"),
         (["label", "test.csv", "--rules", "none.yaml"], "none.yaml cannot be read"),
     ],
 )
@@ -226,7 +226,7 @@ def test_a_mistake_in_the_other_verbs(
     folder: Path, call: Call, trained: Path, arguments: list[str], message: str
 ) -> None:
     (folder / "latin.csv").write_bytes("body,topic\ncafé,money\n".encode("cp1252"))
-    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "sport"]})
+    write_csv(folder / "other.csv", {**small_table(2), "topic": ["weather", "art"]})
     with Path(write_csv(folder / "late.csv", small_table(600))).open("a") as file:
         file.write("1,2,3,4\n")
     before = sorted(folder.rglob("*"))
@@ -301,3 +301,10 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call,
     stopped, straight = drift.load("run"), drift.load("straight")
     assert same_weights(stopped, straight)
     np.testing.assert_array_equal(stopped.predict_proba(["team"]), straight.predict_proba(["team"]))
+
+
+def test_several_weak_columns_are_refused(folder: Path, call: Call) -> None:
+    code, out, err = call("fit", "train.csv", "--weak", "one", "--weak", "two", "-o", "run")
+    assert (code, out) == (2, "")
+    assert err == "drift: --weak was given 2 times (one, two); give one column of noisy labels\n"
+    assert not (folder / "run").exists()

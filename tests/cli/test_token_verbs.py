@@ -214,7 +214,7 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
         (["predict", "RUN", "dev.jsonl", "-o", "out.csv", "--text", "id"], "row 1: the tokens are '0', not a list"),
         (["predict", "RUN", "dev.jsonl", "-o", "out.xlsx"], "out.xlsx"),
         (["predict", "RUN", "latin.conll", "-o", "out.csv"], "latin.conll:1: byte 0xe9 is not utf-8"),
-        (["evaluate", "RUN", "unseen.jsonl"], "unseen.jsonl, sentence 2: tag 'B-ORG' of 'john'"),
+        (["evaluate", "RUN", "unseen.jsonl"], "label 'B-ORG' is not among the training labels"),
         (["evaluate", "RUN", "untagged.jsonl"], "none of the 1 sentences has tags to score against"),
         (["evaluate", "RUN", "counts.jsonl"], "counts.jsonl, row 2: 2 tokens and 1 labels"),
         (["evaluate", "RUN", "short.conll"], "short.conll:2: 1 columns"),

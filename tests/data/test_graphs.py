@@ -11,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
 from drift.data.graph_splits import public_split, random_split, whole_split
 from drift.data.graphs import SPARSE, Graph, read_graph, to_data
@@ -115,6 +115,37 @@ def test_the_npz_layout_of_sparse_parts(tmp_path: Path, dense: bool) -> None:
     assert graph.notes == ["self-loops dropped: 1", "isolated nodes kept: 1"]
     weighted = read_graph(npz(tmp_path, **csr_parts("adj", adjacency * 2), **attributes, labels=Y))
     assert weighted.notes[0] == "edge_weight is not used"
+
+
+@pytest.mark.parametrize("separator", ["_", "."])
+@pytest.mark.parametrize("attributes", ["attr_matrix", "features"])
+def test_other_names_of_sparse_parts(tmp_path: Path, separator: str, attributes: str) -> None:
+    adjacency = np.zeros((5, 5))
+    adjacency[tuple(BOTH_WAYS)] = 1
+    parts = {**csr_parts("adj_matrix", adjacency), **csr_parts(attributes, X)}
+    for name in ("data", "indices", "indptr", "shape"):
+        parts = {key.replace(f"_{name}", f"{separator}{name}"): value for key, value in parts.items()}
+    names = np.array(["one", "two", None], dtype=object)  # pickled, and not needed
+    graph = read_graph(npz(tmp_path, **parts, labels=Y, attr_names=names, class_names=names, **MASKS))
+    assert graph.edges.tolist() == BOTH_WAYS
+    assert np.array_equal(graph.features.to_dense().numpy(), X)
+    assert {part: rows.tolist() for part, rows in graph.splits.items()} == {"train": [0, 1], "dev": [3], "test": [4]}
+
+
+def test_pickled_matrices_are_refused_with_the_python_that_converts_them(tmp_path: Path) -> None:
+    adjacency = np.zeros((5, 5))
+    adjacency[tuple(BOTH_WAYS)] = 1
+    labels = np.array(["b", "a", "a", "b", "a"], dtype=object)
+    pickled = {"adj_matrix": csc_matrix(adjacency), "attr_matrix": csr_matrix(X), "metadata": {"from": "a crawl"}}
+    path = npz(tmp_path, **{key: np.array(value, dtype=object) for key, value in pickled.items()}, labels=labels)
+    with pytest.raises(FileError, match="holds adj_matrix as a pickled object, and opening it would run") as error:
+        read_graph(path)
+    assert "\n" not in str(error.value)
+    exec(str(error.value).partition("convert it once in Python: ")[2])
+    graph = read_graph(tmp_path / "graph.plain.npz")
+    assert graph.edges.tolist() == BOTH_WAYS
+    assert np.array_equal(graph.features.to_dense().numpy(), X)
+    assert [graph.classes[code] for code in graph.labels] == labels.tolist()
 
 
 def tables(tmp_path: Path, nodes: str | None = None, edges: str | None = None) -> dict[str, Any]:
@@ -264,7 +295,7 @@ def test_no_file_runs_code(tmp_path: Path, suffix: str) -> None:
         torch.save({"x": hostile}, path)
     else:
         np.savez(path, x=np.array([hostile], dtype=object))
-    with pytest.raises(FileError, match=r"cannot be opened safely|not an \.npz file of plain arrays") as caught:
+    with pytest.raises(FileError, match=r"cannot be opened safely|holds x as a pickled object") as caught:
         read_graph(path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "ran").exists()

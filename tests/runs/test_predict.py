@@ -174,7 +174,7 @@ def test_columns_are_those_of_training_unless_told(run: Run, tmp_path: Path) -> 
         (
             {"body": ["a"], "topic": ["weather"]},
             {},
-            "row 1: label 'weather' is not one of the model's classes (money, sp",
+            "row 1: label 'weather' is not among the training labels (money, sp",
         ),
         ({"body": ["a"], "topic": [None]}, {}, "none of the 1 rows has a label to score against"),
         ({"body": ["a"]}, {}, "no column that looks like labels; name it with --label"),

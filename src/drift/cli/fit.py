@@ -26,13 +26,16 @@ def fit(
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
     tokens: str | None = typer.Option(None, help="Column with the words of each sentence, for --task tokens."),
     label: str | None = typer.Option(None, help="Column with the labels; a blank label is unlabelled."),
-    weak: str | None = typer.Option(None, metavar="COLUMN", help="Column with noisy labels from any source."),
+    weak: list[str] = typer.Option([], metavar="COLUMN", help="Column with noisy labels from any source."),
     rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
     unlabeled: str | None = typer.Option(None, metavar="TABLE", help="Table with more unlabelled rows."),
     dev: str | None = typer.Option(
         None, metavar="TABLE", help="Validation table for model selection; counts toward the label budget."
     ),
     test: str | None = typer.Option(None, metavar="TABLE", help="Test table; scored once, at the end."),
+    split: str | None = typer.Option(
+        None, metavar="COLUMN", help='Column of TABLE that says train, dev or test; `split` is recognised, "" is none.'
+    ),
     encoding: str | None = typer.Option(None, help="Encoding of CSV, TSV and JSON lines (utf-8)."),
     labels_per_class: int | None = typer.Option(
         None, min=1, help="Keep N labels per class (simulates a small budget)."
@@ -99,6 +102,9 @@ def _execute(options: dict[str, Any]) -> None:
     train, graph = options.pop("train"), options.pop("graph")
     if graph is not None and train is not None:
         raise ConfigError(f"a table, {train}, and --graph were given; name the data once")
+    if len(weak := options.pop("weak")) > 1:
+        raise ConfigError(f"--weak was given {len(weak)} times ({', '.join(weak)}); give one column of noisy labels")
+    options["weak"] = weak[0] if weak else None
     options["settings"] = read_assignments(options.pop("assignments"))
     options["task"] = options["task"] or ("nodes" if graph else None)
     keep_freed_memory()

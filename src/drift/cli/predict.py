@@ -98,3 +98,5 @@ def evaluate(
     for name, of_type in scores.get("by_type", {}).items():
         listed = ", ".join(f"{measure} {100 * of_type[measure]:.2f} %" for measure in ("f1", "precision", "recall"))
         typer.echo(f"{name:20} {listed}, of {of_type['true']:,}")
+    for note in scores.get("notes", ()):
+        typer.echo(note)

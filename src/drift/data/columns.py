@@ -5,19 +5,26 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from drift.data.tables import Chunk
+from drift.data.tables import Chunk, column_names, read_chunks
 from drift.errors import ConfigError
 from drift.settings import nearest
 
 TEXT_NAMES = ("text", "body", "sentence", "content", "review", "document")  # the most likely first
 HEADING_NAMES = ("headline", "title")  # used as the text if there is no other text column
 LABEL_NAMES = ("label", "labels", "class", "category", "topic", "target", "y", "sentiment")
+WEAK_NAMES = ("weak", "weak_label", "noisy_label", "weak_labels", "noisy_labels")  # never taken for gold labels
 TEXT_LENGTH = 20  # characters on average; shorter values are names or numbers
 LABEL_LENGTH = 40  # maximum number of characters
 ROWS_PER_LABEL = 5  # minimum on average; otherwise the values are not classes
 PREDICTED = ("predicted", "confidence")  # columns that `drift predict` adds, beside one `p_CLASS` per class
 SEPARATORS = "|;,/"
 RECURS = 3  # a part of a label is a label itself if it is the whole label of at least this many rows
+
+
+def named_column(names: Iterable[str], typical: Iterable[str]) -> str | None:
+    """The first of the typical names that a table has, in any case; None if it has none of them."""
+    lowered = {name.strip().lower(): name for name in names}
+    return next((lowered[name] for name in typical if name in lowered), None)
 
 
 def find_column(wanted: str, names: list[str], source: str) -> str:
@@ -30,16 +37,47 @@ def find_column(wanted: str, names: list[str], source: str) -> str:
     raise ConfigError(f"{source} has no column {wanted!r}{nearest(wanted, names)}")
 
 
+def recognised_weak(
+    source: Any,
+    label: str | None,
+    *,
+    weak_names: Iterable[str] = WEAK_NAMES,
+    label_names: Iterable[str] = LABEL_NAMES,
+    encoding: str = "utf-8",
+) -> str | None:
+    """The column of weak labels, by its name, in a table without gold labels; None if there is none.
+
+    source, encoding: see `read_chunks`. label: the column of gold labels that the user named, "" for none. Otherwise a
+    column with one of `label_names` holds gold labels, if any of its cells does.
+    """
+    names = column_names(source, encoding=encoding)
+    weak = named_column(names, weak_names)
+    if weak is None or label in names:
+        return None
+    gold = None if label == "" else named_column(names, label_names)
+    if gold is None:
+        return weak
+    cells = (value for chunk in read_chunks(source, encoding=encoding) for value in chunk.columns[gold])
+    return None if any(_has_label(value) for value in cells) else weak
+
+
+def _has_label(cell: Any) -> bool:
+    """Whether a cell holds a label, or a list with at least one tag."""
+    if isinstance(cell, str) or not hasattr(cell, "__iter__"):
+        return not is_blank_cell(cell)
+    return any(item is not None for item in cell)
+
+
 def guess_text_column(names: list[str], sample: Chunk) -> str:
     """The text column: one with a typical name, else the only one with long strings, else a headline or title.
 
     names: the columns to choose from. sample: the first rows.
     """
     strings = [name for name in names if any(isinstance(value, str) for value in sample.columns[name])]
-    if (typical := _named(strings, TEXT_NAMES)) is not None:
+    if (typical := named_column(strings, TEXT_NAMES)) is not None:
         return typical
     candidates = [name for name in strings if len(names) == 1 or _is_prose(_filled(sample.columns[name]))]
-    if not candidates and (heading := _named(strings, HEADING_NAMES)) is not None:
+    if not candidates and (heading := named_column(strings, HEADING_NAMES)) is not None:
         return heading
     if len(candidates) != 1:
         several = f"{len(candidates)} columns hold texts ({', '.join(candidates)})"
@@ -52,10 +90,11 @@ def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None
     """The label column: one with a typical name, else the only one with few, short, repeated values; None if none.
 
     names: the columns to choose from. sample: the first rows. text: the text column, which is never returned; nor are
-    columns of predictions.
+    columns of predictions and of weak labels.
     """
-    names = [name for name in names if name != text and not _is_predicted(name, names)]
-    if (typical := _named(names, LABEL_NAMES)) is not None:
+    weak = {name for name in names if name.strip().lower() in WEAK_NAMES}
+    names = [name for name in names if name != text and name not in weak and not _is_predicted(name, names)]
+    if (typical := named_column(names, LABEL_NAMES)) is not None:
         return typical
     candidates = [name for name in names if _are_classes(_filled(sample.columns[name]))]
     if len(candidates) > 1:
@@ -91,16 +130,12 @@ def looks_multilabel(values: Iterable[Any]) -> str | None:
     return None
 
 
-def _named(names: list[str], typical: tuple[str, ...]) -> str | None:
-    lowered = {name.strip().lower(): name for name in names}
-    return next((lowered[name] for name in typical if name in lowered), None)
-
-
 def _filled(values: list[Any]) -> list[Any]:
-    return [value for value in values if not _is_blank(value)]
+    return [value for value in values if not is_blank_cell(value)]
 
 
-def _is_blank(value: Any) -> bool:
+def is_blank_cell(value: Any) -> bool:
+    """Whether a cell is empty: None, NaN, or a string of spaces."""
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and value != value)

@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,16 @@ from drift.errors import ConfigError, DataError, FileError, LabelError
 
 MASKS = {"train": "train_mask", "dev": "val_mask", "test": "test_mask"}
 EDGE_VALUES = ("edge_weight", "edge_attr")
+ADJACENCY, ATTRIBUTES = ("adj", "adj_matrix"), ("attr", "attr_matrix", "features", "feats")  # of .npz files
+PARTS = ("data", "indices", "indptr", "shape")  # of a sparse matrix
+MATRICES = "|".join((*ADJACENCY, *ATTRIBUTES))
+ENTRIES = re.compile(rf"x|y|edge_index|edge_weight|edge_attr|\w+_mask|labels|({MATRICES})([_.]({'|'.join(PARTS)}))?")
+CONVERSION = """\
+import numpy as np; old = dict(np.load({old!r}, allow_pickle=True));
+new = {{f"{{k}}.{{p}}": getattr(v[()].tocsr(), p) for k, v in old.items() if not v.ndim and hasattr(v[()], "tocsr")
+for p in {parts}}};
+np.savez({new!r}, **new, **{{k: np.array(v.tolist()) for k, v in old.items() if v.ndim}})
+"""
 
 
 @dataclass(frozen=True)
@@ -40,25 +50,52 @@ class RawGraph:
 
 
 def read_npz(path: Path) -> RawGraph:
-    """Read arrays under PyG's names, or in the layout of Shchur et al.: adj_*, attr_* (CSR) or attr_matrix, labels.
+    """Read arrays under PyG's names, or in the layout of Shchur et al.: the CSR parts of adj and attr, and labels.
 
-    Differs from PyG: attributes keep their values; PyG replaces positive ones by 1.
+    Parts are called adj_data, adj_indices, adj_indptr and adj_shape, or adj_matrix.data and so on; attributes may also
+    be a dense attr_matrix. Differs from PyG: attributes keep their values; PyG replaces positive ones by 1.
     """
-    wanted = re.compile("x|y|edge_index|edge_weight|edge_attr|.*_mask|adj_.*|attr_.*|labels")
     if path.is_file() and not zipfile.is_zipfile(path):  # the message of numpy would be about pickles
         raise FileError(f"{path} is not an .npz file of plain arrays; write or copy it again")
     try:
         with np.load(path, allow_pickle=False) as file:
-            entries = {key: file[key] for key in file.files if wanted.fullmatch(key)}
+            entries: dict[str, Any] = {
+                key: _plain_array(path, file, key) for key in file.files if ENTRIES.fullmatch(key)
+            }
+    except FileError:
+        raise
     except Exception as error:  # damaged files raise nearly anything
         raise _unreadable(path, "an .npz file of plain arrays", error) from error
-    if "adj_indptr" in entries:
-        adjacency = _npz_csr(entries, "adj", path)
-        attributes = _npz_csr(entries, "attr", path) if "attr_indptr" in entries else entries.get("attr_matrix")
-        weights = None if (adjacency.data == 1).all() else adjacency.data
-        edges = np.stack(adjacency.nonzero())
-        entries = {"x": attributes, "edge_index": edges, "edge_weight": weights, "y": entries.get("labels")}
+    if (prefix := _csr_prefix(entries, ADJACENCY)) is not None:
+        adjacency, sparse = _npz_csr(entries, prefix, path), _csr_prefix(entries, ATTRIBUTES)
+        attributes = next((entries[name] for name in ATTRIBUTES if name in entries), None)
+        entries |= {
+            "x": attributes if sparse is None else _npz_csr(entries, sparse, path),
+            "edge_index": np.stack(adjacency.nonzero()),
+            "edge_weight": None if (adjacency.data == 1).all() else adjacency.data,
+            "y": entries.get("labels"),
+        }
     return from_entries(entries, str(path))
+
+
+def _csr_prefix(entries: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """How the parts of a sparse matrix begin, such as adj_ or adj_matrix.; None if there is none."""
+    prefixes = (name + separator for name in names for separator in "_.")
+    return next((prefix for prefix in prefixes if f"{prefix}indptr" in entries), None)
+
+
+def _plain_array(path: Path, file: Any, key: str) -> np.ndarray:
+    """An array of an .npz file. A pickled one is refused, with the Python that converts the file."""
+    try:
+        return np.asarray(file[key])
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        conversion = CONVERSION.format(old=str(path), new=f"{path.with_suffix('')}.plain.npz", parts=PARTS)
+        raise FileError(
+            f"{path} holds {key} as a pickled object, and opening it would run any code in the file; if you trust its"
+            f" source, convert it once in Python: {' '.join(conversion.split())}"
+        ) from None
 
 
 def read_saved(path: Path) -> RawGraph:
@@ -217,7 +254,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _npz_csr(entries: dict[str, np.ndarray], prefix: str, path: Path) -> csr_matrix:
-    keys = [f"{prefix}_{part}" for part in ("data", "indices", "indptr", "shape")]
+    keys = [f"{prefix}{part}" for part in PARTS]
     if missing := [key for key in keys if key not in entries]:
         raise DataError(f"{path} has no {missing[0]}; a sparse matrix needs {', '.join(keys)}")
     data, indices, indptr, shape = (entries[key] for key in keys)

@@ -1,6 +1,8 @@
 """Labels as users write them, and as class indices: -1, None and NaN mean "unlabelled". Also label budgets."""
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from drift.errors import LabelError
 
 UNLABELED = -1
+NEARLY_ALL = 0.9  # share of labels that are no classes, from which they are taken for another column
+NAMES_IN_MESSAGE = 20
 WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # forms of a missing label in an array of strings
 LIKELY_BLANKS = WRITTEN_BLANKS | {"N/A", "n/a", "NA", "null", "NULL", "?"}  # and in files that people write
 
@@ -95,6 +99,86 @@ def _check_classes(classes: np.ndarray, blank: np.ndarray, y: np.ndarray) -> Non
             " if -1 is a class of yours, rename it (for example to 0)"
         )
     raise LabelError(f"every labelled row is of one class, {classes.tolist()[0]!r}; a classifier needs at least two")
+
+
+@dataclass(frozen=True)
+class KnownLabels:
+    """Labels as indices into the known classes.
+
+    codes: `UNLABELED` for None. unknown: labels that are no class; their codes follow those of the classes, so that no
+    prediction equals them. notes: a warning about them.
+    """
+
+    codes: np.ndarray
+    unknown: list[str]
+    notes: list[str]
+
+
+def known_labels(
+    labels: Sequence[str | None],
+    classes: Sequence[str],
+    name: str,
+    *,
+    refuse: bool = True,
+    unit: str = "rows",
+    neutral: str | None = None,
+) -> KnownLabels:
+    """Encode labels by known classes. A label that is no class is refused, or counted: it can only be scored as wrong.
+
+    labels: one per row, None for none. name: of their table, for messages. refuse: raise LabelError for such a label;
+    otherwise only if nearly all are no classes, as then it is probably the wrong column. unit: what a label is of, in
+    the plural. neutral: a class that every table has, such as O; it is left out when counting.
+    """
+    code_of = {label: code for code, label in enumerate(classes)}
+    unknown = Counter(label for label in labels if label is not None and label not in code_of)
+    given = sum(label is not None and label != neutral for label in labels)
+    count = sum(unknown.values())
+    if unknown and (refuse or count >= NEARLY_ALL * given):
+        row, label = next((row, label) for row, label in enumerate(labels, 1) if label in unknown)
+        raise LabelError(_unknown_message(label, classes, f"{name}, {unit[:-1]} {row}", count, given, unit))
+    code_of |= {label: code for code, label in enumerate(sorted(unknown), len(classes))}
+    codes = np.array([UNLABELED if label is None else code_of[label] for label in labels], dtype=np.int64)
+    return KnownLabels(codes, sorted(unknown), _unknown_notes(unknown, classes, name, given, unit))
+
+
+def normalized_label(label: str) -> str:
+    """A label in lower case and without ".0": spreadsheets write 1 as 1.0 if other cells of the column are blank."""
+    return label.casefold().removesuffix(".0")
+
+
+def _alike(label: str, classes: Sequence[str]) -> str | None:
+    """A class that differs from a label only in how it is written."""
+    return next((known for known in classes if normalized_label(known) == normalized_label(label)), None)
+
+
+def _unknown_message(label: str | None, classes: Sequence[str], where: str, count: int, given: int, unit: str) -> str:
+    near = _alike(str(label), classes)
+    if near is not None:
+        hint = f"if it is {near!r}, write both alike"
+    elif count >= NEARLY_ALL * given:
+        hint = f"{count:,} of {given:,} {unit} have such labels: name the right column with --label"
+    else:
+        hint = "add training rows or a rule with this label, or take the row out"
+    return f"{where}: label {label!r} is not among the training labels ({listed(classes)}); {hint}"
+
+
+def _unknown_notes(unknown: Counter[str], classes: Sequence[str], name: str, given: int, unit: str) -> list[str]:
+    if not unknown:
+        return []
+    named = [
+        f"{label!r}" + ("" if (near := _alike(label, classes)) is None else f" (if it is {near!r}, write both alike)")
+        for label in sorted(unknown)
+    ]
+    return [
+        f"warning: {sum(unknown.values()):,} of {given:,} labelled {unit} of {name} have labels that training lacks"
+        f" ({listed(named)}); they count as errors"
+    ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message; only the first ones if there are many."""
+    more = f", ... ({len(names):,} in all)" if len(names) > NAMES_IN_MESSAGE else ""
+    return ", ".join(names[:NAMES_IN_MESSAGE]) + more
 
 
 def sample_per_class(labels: np.ndarray, n: int, *, seed: int) -> np.ndarray:

@@ -3,8 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from numbers import Integral
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from drift.data.columns import find_column
 from drift.data.table_formats import read_lines
-from drift.data.tables import NO_CLASS, Chunk, read_chunks, source_name
+from drift.data.tables import NO_CLASS, Chunk, column_names, read_chunks, source_name, whole_table
 from drift.data.tags import OUTSIDE, Span, tags_of
 from drift.data.text_tables import label_of, text_of
 from drift.data.word_tokens import WORD
@@ -24,8 +24,8 @@ NO_TAG = "_"
 
 # Column names that are recognised, the most likely first.
 TOKENS = ("tokens", "words", "text")
-LABELS, WEAK = ("labels", "ner_tags", "tags"), ("weak",)
-SPANS, WEAK_SPANS = ("spans", "entities"), ("weak_spans",)
+LABELS, WEAK = ("labels", "ner_tags", "tags", "label"), ("weak", "weak_labels", "weak_tags")
+SPANS, WEAK_SPANS = ("spans", "entities", "label"), ("weak_spans",)
 
 Tags = list[str | None]
 Offsets = list[tuple[int, int]]
@@ -73,14 +73,43 @@ def is_conll(source: Any) -> bool:
     return name.lower().removesuffix(".gz").endswith(CONLL_SUFFIXES)
 
 
+def sentence_columns(source: Any, encoding: str) -> list[str]:
+    """The names of the columns of a table; for a CoNLL file their numbers, from 1."""
+    if not is_conll(source):
+        return column_names(source, encoding=encoding)
+    _, lines = next(_blocks(read_lines(Path(source), encoding)), (0, [""]))
+    return _numbered(lines[0])[1]
+
+
+def adapted(
+    wanted: Wanted, source: Any, elsewhere: Callable[[], Collection[str]], encoding: str
+) -> tuple[Wanted, list[str]]:
+    """The wanted columns for a source that may lack some of them, and notes.
+
+    In place of a column that only another table has, an obvious one of this source is read. elsewhere: the columns of
+    the other tables of the run.
+    """
+    names, notes = sentence_columns(source, encoding), []
+    likely = {"tokens": TOKENS, "label": (*SPANS, *LABELS)}
+    if is_conll(source):
+        likely = {"tokens": ("1",), "label": tuple(names[::-1])}
+    for field, typical in likely.items():
+        column = getattr(wanted, field)
+        if column and column not in names and column in elsewhere():
+            instead = _first(typical, names)
+            wanted = replace(wanted, **{field: instead})
+            used = "it is read without" if instead is None else f"its column {instead!r} is used"
+            notes.append(f"{source_name(source)} has no column {column!r}; {used}")
+    return wanted, notes
+
+
 def conll_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[SentenceRow]:
     """The sentences of a CoNLL file, with one token per line. Its columns are named by their numbers, from 1."""
     name = source_name(source)
     names: list[str] = []
     for first, lines in _blocks(read_lines(Path(source), encoding)):
         if not names:
-            separator = "\t" if "\t" in lines[0] else "[ \t]+"
-            names = [str(number) for number, _ in enumerate(re.split(separator, lines[0]), 1)]
+            separator, names = _numbered(lines[0])
             free = [number for number in reversed(names) if number not in (wanted.tokens or "1", wanted.weak)]
             columns = _choose(wanted, names, name, ("1",), free, ())
         rows = [re.split(separator, line) for line in lines]
@@ -93,6 +122,12 @@ def conll_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[SentenceR
         values = dict(zip(names, zip(*rows, strict=True), strict=True))
         tokens, label, weak = columns
         yield SentenceRow(name, list(values[tokens]), _column_tags(values, label), _column_tags(values, weak), first)
+
+
+def _numbered(line: str) -> tuple[str, list[str]]:
+    """What separates the columns of a CoNLL file, as a pattern, and their numbers. line: the first one."""
+    separator = "\t" if "\t" in line else "[ \t]+"
+    return separator, [str(number) for number, _ in enumerate(re.split(separator, line), 1)]
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
@@ -119,7 +154,8 @@ def table_rows(source: Any, wanted: Wanted, encoding: str) -> Iterator[SentenceR
             names = list(chunk.columns)
             tokens = token_column(wanted.tokens, names, name)
             raw = isinstance(next((value for value in chunk.columns[tokens] if value is not None), None), str)
-            if raw and _first(SPANS, names) is None and (tags := _first(LABELS, names)) and wanted.label != "":
+            tags = _first([column for column in LABELS if column != wanted.weak], names)
+            if raw and _first(SPANS, names) is None and tags and wanted.label in (None, tags):
                 raise DataError(
                     f"{name}: column {tokens!r} holds strings beside tags in {tags!r}; give a list of words per row, or"
                     " spans of the text in 'spans'"
@@ -154,6 +190,7 @@ def _choose(
     wanted: Wanted, names: list[str], source: str, tokens: Sequence[str], label: Sequence[str], weak: Sequence[str]
 ) -> tuple[str, str | None, str | None]:
     """The columns for tokens, labels and weak tags: the one that the user named, else the first likely one."""
+    label = [column for column in label if column != wanted.weak]
     columns = [
         _first(likely, names) if name is None else find_column(name, names, source) if name else None
         for name, likely in ((wanted.tokens or None, tokens), (wanted.label, label), (wanted.weak, weak))
@@ -172,7 +209,7 @@ def _values(source: Any, chunk: Chunk, column: str | None) -> list[Any]:
     """The values of a column, or None for every row if there is no column. Class numbers of a Dataset become names."""
     if column is None:
         return [None] * len(chunk)
-    values = chunk.columns[column]
+    values, source = chunk.columns[column], whole_table(source)
     if (datasets := sys.modules.get("datasets")) and isinstance(source, datasets.Dataset):
         feature = getattr(source.features[column], "feature", None)
         if isinstance(feature, datasets.ClassLabel):

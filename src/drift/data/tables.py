@@ -32,11 +32,21 @@ class Chunk:
         return len(next(iter(self.columns.values())))
 
 
+@dataclass(frozen=True)
+class TablePart:
+    """The rows of a table whose cell in `column` names this part; `values` lists the names, in lower case."""
+
+    table: Any
+    column: str
+    part: str
+    values: frozenset[str]
+
+
 def read_chunks(source: Any, *, size: int = 2048, encoding: str = "utf-8") -> Iterator[Chunk]:
     """The rows of a table in order, in chunks, with all columns. A table without rows is an error.
 
     source: the path of a file (.csv, .tsv, .jsonl, .ndjson or .json-lines, each also with .gz; .parquet), a pandas
-        DataFrame, or a `datasets.Dataset`.
+        DataFrame, a `datasets.Dataset`, or a part of one of these.
     size: maximum number of rows per chunk.
     encoding: of text files; Parquet has its own.
 
@@ -59,7 +69,9 @@ def column_names(source: Any, *, encoding: str = "utf-8") -> list[str]:
 
 
 def source_name(source: Any) -> str:
-    """The name of a table in messages: the path as given, "the DataFrame" or "the Dataset"."""
+    """The name of a table in messages: the path as given, "the DataFrame", or "the test rows of all.csv"."""
+    if isinstance(source, TablePart):
+        return f"the {source.part} rows of {source_name(source.table)}"
     return os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
 
 
@@ -68,7 +80,14 @@ def is_in_memory(name: str) -> bool:
     return re.fullmatch(r"the [A-Za-z_]\w*", name) is not None
 
 
+def whole_table(source: Any) -> Any:
+    """The table that a source is a part of; the source itself if it is whole."""
+    return source.table if isinstance(source, TablePart) else source
+
+
 def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
+    if isinstance(source, TablePart):
+        return _part_batches(source, size, encoding)
     if isinstance(source, (str, os.PathLike)):
         return read_file(Path(source), size, encoding)
     # If the source is one of theirs, the package is already imported.
@@ -80,6 +99,13 @@ def _batches(source: Any, size: int, encoding: str) -> Iterator[Columns]:
         f"{source_name(source)} is not a table; give the path of a file, a pandas DataFrame,"
         " or one split of a Hugging Face dataset (a list of texts goes to the predict of a run: run.predict(texts))"
     )
+
+
+def _part_batches(source: TablePart, size: int, encoding: str) -> Iterator[Columns]:
+    for columns in _batches(source.table, size, encoding):
+        rows = [row for row, value in enumerate(columns[source.column]) if str(value).strip().lower() in source.values]
+        if rows:
+            yield {name: [values[row] for row in rows] for name, values in columns.items()}
 
 
 def _frame_batches(frame: Any, size: int) -> Iterator[Columns]:

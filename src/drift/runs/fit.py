@@ -19,6 +19,7 @@ from drift.runs.run import plan_run, run
 from drift.runs.spec import RunSpec
 from drift.settings import nearest
 from drift.tasks import TASKS, Task, find_task
+from drift.tasks.settings import TableSettings
 from drift.training.callbacks import Callback
 from drift.training.plan import Plan
 from drift.training.run_folder import RunFolder
@@ -31,6 +32,7 @@ def fit(
     unlabeled: Any = None,
     dev: Any = None,
     test: Any = None,
+    split: str | None = None,
     task: str | type[Task] | None = None,
     edges: str | Path | None = None,
     text: str | None = None,
@@ -68,6 +70,8 @@ def fit(
     unlabeled, dev, test : as train, default=None
         More unlabelled rows; validation rows for model selection, which count toward the label budget; test rows, which
         are scored once, at the end.
+    split : str, default=None
+        Column of `train` that says train, dev or test; one called split is recognised, "" means that there is none.
     task : {"text", "tokens", "nodes"} or class, default="text"
         One class per text, one tag per word, one class per node; or a task of your own.
     edges : path, default=None
@@ -126,6 +130,7 @@ def fit(
 
 # Options that may name Python code, and where a configuration has them: group and key.
 CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
+COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class")  # settings of data by name
 EXECUTION = {"out", "callbacks", "resume", "dry_run", "onnx", "quiet"}  # parameters of `fit` that are not the request
 
 
@@ -180,6 +185,7 @@ def request(
     task_type = find_task(task or requested.get("task", "text"))
     chosen = method if isinstance(method, type) else requested.get("method", {}).get("name") or "drift"
     _check_options(task_type, given["data"])
+    layers.append({"data": _recognised(task_type, requested["data"], {"train": train, **options})})
     spec = RunSpec.resolve(
         [{key: value for key, value in layer.items() if key != "task"} for layer in layers],
         {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test", "rules")}},
@@ -198,7 +204,7 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     """Parameters of `fit` as settings by group."""
     sources = {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test")}}
     data: dict[str, Any] = {part: source_name(source) for part, source in sources.items() if source is not None}
-    data |= {name: options.get(name) for name in ("text", "tokens", "label", "weak", "encoding", "labels_per_class")}
+    data |= {name: options.get(name) for name in COLUMNS}
     data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
     finetune = options.get("finetune")
     return {
@@ -208,6 +214,14 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
         "training": only_given({"seed": options.get("seed")}),
         **only_given({"seeds": options.get("seeds"), "task": task if isinstance(task, str) else None}),
     }
+
+
+def _recognised(task: type[Task], data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that follow from the columns of the training table. given: tables as paths or objects."""
+    sources = {part: data.get(part) if given.get(part) is None else given[part] for part in ("train", "dev", "test")}
+    if not issubclass(task.data_settings, TableSettings) or sources["train"] is None:
+        return {}
+    return task.data_settings.recognise(data, sources)
 
 
 def _described(source: Any) -> str | None:

@@ -114,7 +114,8 @@ def evaluate(
     -------
     dict
         `rows`, `labeled_rows`, and scores between 0 and 1: accuracy, macro_f1 and calibration_error; for sentences f1,
-        precision and recall of entities, also by type.
+        precision and recall of entities, also by type. `notes`: a warning about labels that training lacked, which
+        count as errors.
     """
     opened = run if isinstance(run, Run) else load(run)
     options = TableOptions(text, label, edges, abstain_below, encoding, tick)

@@ -1,9 +1,16 @@
 """Settings that several tasks share."""
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from drift.data.columns import LABEL_NAMES, WEAK_NAMES, recognised_weak
+from drift.data.table_splits import recognised_split, split_table
+from drift.data.tables import source_name
+from drift.errors import ConfigError, DriftError
 from drift.settings import Settings
 
 
@@ -16,6 +23,10 @@ class TableSettings(Settings):
         None, description="Validation table for model selection; its labels count toward the label budget."
     )
     test: str | None = Field(None, description="Test table; scored once, at the end.")
+    split: str | None = Field(
+        None,
+        description='Column of the training table that says train, dev or test; default: split, "" for none.',
+    )
     label: str | None = Field(None, description="Column with the labels.")
     weak: str | None = Field(None, description="Column with noisy labels, from a crowd, a language model or rules.")
     rules: str | None = Field(None, description="File with rules that give noisy labels.")
@@ -29,9 +40,64 @@ class TableSettings(Settings):
     test_rows: int | None = Field(None, ge=1, description="Score only this many rows of test, drawn by seed.")
     encoding: str = Field("utf-8", description="Encoding of CSV, TSV, JSON lines and CoNLL files.")
 
+    recognised: tuple[str, ...] = Field(
+        (), description="Which of split and weak were recognised by the names of columns; set by the run itself."
+    )
+    label_names: ClassVar[Iterable[str]] = LABEL_NAMES  # typical columns of gold labels
+    weak_names: ClassVar[Iterable[str]] = WEAK_NAMES  # typical columns of weak labels
+
     @property
     def is_weak(self) -> bool:
         return self.weak is not None or self.rules is not None
+
+    @classmethod
+    def recognise(cls, data: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that follow from the training table: its split column, with dev and test, and its weak labels.
+
+        data: the settings as given. sources: train, dev and test, as paths or objects. A table that cannot be read is
+        left for the run to report.
+        """
+        train, encoding = sources["train"], data.get("encoding") or "utf-8"
+        found: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
+        try:
+            if (split := data.get("split")) is None and (split := recognised_split(train, encoding=encoding)):
+                found["split"] = split
+        except DriftError:
+            return {}
+        if split:
+            _check_parts(split, sources)
+            parts = split_table(train, split, encoding=encoding)
+        if data.get("weak") is None and data.get("rules") is None:
+            names = {"weak_names": cls.weak_names, "label_names": cls.label_names}
+            rows = parts.get("train", train)
+            with suppress(DriftError):
+                if weak := recognised_weak(rows, data.get("label"), **names, encoding=encoding):
+                    found["weak"] = weak
+        if found:
+            found["recognised"] = tuple(found)
+        return found | {part: source_name(train) for part in ("dev", "test") if part in parts}
+
+    def recognition_notes(self) -> list[str]:
+        """Messages about columns that were recognised by their names."""
+        notes = {
+            "split": f'column {self.split!r} says which rows are train, dev and test; --split "" uses all to train',
+            "weak": f"column {self.weak!r} is taken for weak labels; --label {self.weak} takes it for gold labels",
+        }
+        return [note for name, note in notes.items() if name in self.recognised]
+
+
+def _check_parts(split: str, sources: Mapping[str, Any]) -> None:
+    """Refuse tables of dev and test beside a split column. A stored configuration names the training table itself."""
+    train = sources["train"]
+    for part in ("dev", "test"):
+        given = sources.get(part)
+        same = given is train or (isinstance(given, (str, Path)) and str(given) == str(train))
+        if given is not None and not same:
+            raise ConfigError(
+                f"column {split!r} of {source_name(train)} says which rows are train, dev and test, and --{part}"
+                f' {source_name(given)} was given too; leave that out, or give --split "" to use all rows for training'
+            )
 
 
 class EncoderSettings(Settings):

@@ -199,7 +199,7 @@ def test_columns_are_those_that_were_named_in_training(folder: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ({"tokens": [["a"]], "tags": [["B-ORG"]]}, {}, "sentence 1: tag 'B-ORG' of 'a' is not among"),
+        ({"tokens": [["a"]], "tags": [["B-ORG"]]}, {}, "word 1: label 'B-ORG' is not among the training labels"),
         ({"tokens": [["a"]], "tags": [None]}, {}, "none of the 1 sentences has tags to score against"),
         ({"tokens": [["a"]]}, {}, "none of the 1 sentences has tags to score against"),
         ({"tokens": [["a"]], "tags": [["O"]]}, {"label": "tgs"}, "did you mean 'tags'?"),

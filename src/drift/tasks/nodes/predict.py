@@ -9,7 +9,7 @@ import numpy as np
 
 from drift.data.columns import LABEL_NAMES
 from drift.data.graphs import Graph
-from drift.data.labels import UNLABELED
+from drift.data.labels import UNLABELED, known_labels
 from drift.data.table_writer import TableWriter
 from drift.data.tables import column_names
 from drift.errors import FileError, LabelError
@@ -51,19 +51,19 @@ def predict_nodes(
 def evaluate_nodes(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
     """Scores on all nodes of a graph that have a label. On the run's own graph, those include its training nodes."""
     graph, classes = read_like(run, source, options), run.model.classes
-    unknown = sorted(set(graph.classes) - set(classes))
-    if unknown:
-        raise LabelError(
-            f"{graph.name}: label {unknown[0]!r} is not one of the model's classes ({', '.join(classes)});"
-            " fix the nodes or leave them blank"
-        )
-    known = np.flatnonzero(graph.labels != UNLABELED)
+    labels = known_labels(
+        [graph.classes[code] if code != UNLABELED else None for code in graph.labels],
+        classes,
+        graph.name,
+        refuse=False,
+        unit="nodes",
+    )
+    known = np.flatnonzero(labels.codes != UNLABELED)
     if not len(known):
         raise LabelError(f"{graph.name}: none of the {len(graph.labels)} nodes has a label to score against")
-    code_of = np.array([classes.index(name) for name in graph.classes])
-    labels, probabilities = code_of[graph.labels[known]], run.model.predict_proba(graph)[known]
-    scores = evaluation_scores(probabilities, labels, options.abstain_below)
-    return {"rows": len(graph.labels), "labeled_rows": len(known), **scores}
+    probabilities = run.model.predict_proba(graph)[known]
+    scores = evaluation_scores(probabilities, labels.codes[known], options.abstain_below)
+    return {"rows": len(graph.labels), "labeled_rows": len(known), **scores, "notes": labels.notes}
 
 
 def data_settings(run: Trained) -> NodeDataSettings:

@@ -9,11 +9,12 @@ import numpy as np
 
 from drift.data.batches import some_rows
 from drift.data.columns import find_column
-from drift.data.labels import LIKELY_BLANKS, UNLABELED, sample_per_class
-from drift.data.tables import read_chunks, source_name
-from drift.data.text_tables import TextColumns, TextTable, choose_columns, read_texts
+from drift.data.labels import LIKELY_BLANKS, UNLABELED, known_labels, normalized_label, sample_per_class
+from drift.data.table_splits import split_table
+from drift.data.tables import column_names, read_chunks
+from drift.data.text_tables import TextColumns, TextTable, choose_columns, choose_held_out, read_texts
 from drift.data.texts import store_texts
-from drift.errors import ConfigError, DataError, LabelError
+from drift.errors import DataError, LabelError
 from drift.tasks.text.settings import TextDataSettings
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ MANY_LABELS = 20  # with fewer labels, it is normal that each is of another clas
 
 @dataclass(frozen=True)
 class LabeledTexts:
-    """Texts with one class index each. codes: `(n,)`."""
+    """Texts with one class index each. codes: `(n,)`. unknown: labels that training lacks, coded after the classes."""
 
     texts: "datasets.Dataset"
     codes: np.ndarray
+    unknown: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,12 @@ def read_text_data(
     extra_columns: further columns of texts to read from train and unlabeled.
     named_classes: classes that need no labelled row.
     """
-    columns = _training_columns(settings, sources["train"])
+    if settings.split:
+        sources = {**sources, **split_table(sources["train"], settings.split, encoding=settings.encoding)}
+    columns = _training_columns(settings, sources)
     train = read_texts(sources["train"], columns, encoding=settings.encoding)
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
+    notes += [*settings.recognition_notes(), *columns.notes]
     notes += _check_empty(train, columns.text)
     summary = None
     if settings.rules is not None:
@@ -102,13 +107,24 @@ def read_text_data(
     return replace(data, dev=held_out["dev"], test=held_out["test"], rules=summary, extra_columns=extra)
 
 
-def _training_columns(settings: TextDataSettings, train: Any) -> TextColumns:
+def _training_columns(settings: TextDataSettings, sources: Mapping[str, Any]) -> TextColumns:
+    others = [sources[part] for part in ("unlabeled", "dev", "test") if sources.get(part) is not None]
+
+    def elsewhere() -> set[str]:
+        return {name for source in others for name in column_names(source, encoding=settings.encoding)}
+
+    label = settings.label
+    if settings.is_weak and label and any(sources.get(part) is not None for part in ("dev", "test")):
+        names = column_names(sources["train"], encoding=settings.encoding)
+        if label == settings.weak or (label not in names and label in elsewhere()):
+            label = ""  # the gold labels of dev and test
     return choose_columns(
-        train,
+        sources["train"],
         text=settings.text,
-        label="" if settings.is_weak and not settings.label else settings.label,
+        label="" if settings.is_weak and not label else label,
         weak=settings.weak,
         encoding=settings.encoding,
+        elsewhere=elsewhere,
     )
 
 
@@ -135,7 +151,7 @@ def _with_unlabeled(data: TextData, source: Any, settings: TextDataSettings) -> 
     """Append the rows of the unlabelled table to those of train."""
     if source is None:
         return data
-    table = _read_other(source, data.columns, settings, need_labels=False)
+    table = _read_other(source, data, settings, need_labels=False)
     blank = np.full(len(table), UNLABELED)
     return replace(
         data,
@@ -151,14 +167,17 @@ def _held_out(
     """The labelled rows of dev or test."""
     if sources.get(part) is None:
         return None
-    table = _read_other(sources[part], data.columns, settings, need_labels=True)
-    codes = _codes(table.labels, data.classes, table.name)
+    table = _read_other(sources[part], data, settings, need_labels=True)
+    # Dev selects the model, so its labels must be right; test also measures what training lacks.
+    labels = known_labels(table.labels, data.classes, table.name, refuse=part == "dev")
+    data.notes.extend(labels.notes)
+    codes = labels.codes
     known = np.flatnonzero(codes != UNLABELED)
     if not len(known):
         raise LabelError(f"{table.name}: none of the {len(table)} rows has a label to score against")
     chosen = some_rows(len(known), getattr(settings, f"{part}_rows"), seed=seed)
     known = known if chosen is None else known[chosen]
-    return LabeledTexts(table.texts.select(known), codes[known])
+    return LabeledTexts(table.texts.select(known), codes[known], labels.unknown)
 
 
 def _check_empty(table: TextTable, column: str) -> list[str]:
@@ -168,16 +187,18 @@ def _check_empty(table: TextTable, column: str) -> list[str]:
     return [f"warning: {table.empty:,} of {len(table):,} rows have no text"] if table.empty else []
 
 
-def _read_other(source: Any, columns: TextColumns, settings: TextDataSettings, *, need_labels: bool) -> TextTable:
-    """Another table with the same columns; a table without labels may lack the label column."""
-    label = columns.label if need_labels else None
-    if need_labels and label is None:
-        label = choose_columns(source, text=columns.text, encoding=settings.encoding).label
-        if label in (None, columns.weak):  # scores against noisy labels would mean nothing
-            raise ConfigError(
-                f"{source_name(source)} has no column that looks like labels; name it with --label COLUMN"
-            )
-    return read_texts(source, TextColumns(columns.text, label), encoding=settings.encoding)
+def _read_other(source: Any, data: TextData, settings: TextDataSettings, *, need_labels: bool) -> TextTable:
+    """Another table of the run; a table without labels may lack the label column."""
+    columns = choose_held_out(
+        source,
+        data.columns,
+        text=settings.text,
+        label=settings.label,
+        need_labels=need_labels,
+        encoding=settings.encoding,
+    )
+    data.notes.extend(columns.notes)
+    return read_texts(source, columns, encoding=settings.encoding)
 
 
 def _extra_column(name: str, sources: Mapping[str, Any], encoding: str, kept: np.ndarray | None) -> "datasets.Dataset":
@@ -234,31 +255,13 @@ def _class_notes(classes: list[str], labels: list[str | None]) -> list[str]:
     notes += [
         f"warning: {first[key]!r} and {name!r} are taken for two classes; write them alike if they are one"
         for name in classes
-        if first.setdefault(key := _normalized(name), name) != name
+        if first.setdefault(key := normalized_label(name), name) != name
     ]
     return notes
 
 
-def _normalized(label: str) -> str:
-    """A label in lower case and without ".0": spreadsheets write 1 as 1.0 if other cells of the column are blank."""
-    return label.casefold().removesuffix(".0")
-
-
 def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarray:
-    code_of = {label: code for code, label in enumerate(classes)}
-    codes = np.full(len(labels), UNLABELED, dtype=np.int64)
-    for row, label in enumerate(labels):
-        if label is not None:
-            code = code_of.get(label)
-            if code is None:
-                near = next((known for known in classes if _normalized(known) == _normalized(label)), None)
-                hint = "add training rows or a rule with this label, or take the row out"
-                raise LabelError(
-                    f"{name}, row {row + 1}: label {label!r} is not among the training labels ({', '.join(classes)});"
-                    f" {hint if near is None else f'if it is {near!r}, write both alike'}"
-                )
-            codes[row] = code
-    return codes
+    return known_labels(labels, classes, name).codes
 
 
 def _check_enough(data: TextData, labels_per_class: int | None, named: Collection[str]) -> None:

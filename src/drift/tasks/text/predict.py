@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drift.data.columns import find_column, guess_label_column, guess_text_column
+from drift.data.labels import UNLABELED, known_labels
 from drift.data.table_writer import TableWriter, with_columns
 from drift.data.tables import Chunk, read_chunks, source_name
 from drift.data.text_tables import label_of, text_of
@@ -55,32 +56,23 @@ def predict_table(
 
 def evaluate_table(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
     """Accuracy, macro-F1 and calibration error on the labelled rows of a table."""
-    code_of = {name: code for code, name in enumerate(run.model.classes)}
     name, label = source_name(source), options.label
-    truth: list[int] = []
+    labels: list[str | None] = []
     kept: list[np.ndarray] = []
-    rows = 0
     for piece in predicted_chunks(run, source, options.column, options.encoding):
         columns = piece.chunk.columns
         if label is None:
             label = _label_column(run, piece.chunk, options.column or "", name)
-        for row, value in enumerate(columns[find_column(label, list(columns), name)]):
-            expected = label_of(value)
-            if expected is None:
-                continue
-            if expected not in code_of:
-                raise LabelError(
-                    f"{name}, row {piece.chunk.first + row + 1}: label {expected!r} is not one of the model's classes"
-                    f" ({', '.join(run.model.classes)}); fix the row or leave it blank"
-                )
-            truth.append(code_of[expected])
-            kept.append(piece.probabilities[row])
-        rows += len(piece.chunk)
+        cells = [label_of(value) for value in columns[find_column(label, list(columns), name)]]
+        labels += cells
+        kept.append(piece.probabilities[[cell is not None for cell in cells]])
         options.tick()
-    if not truth:
-        raise LabelError(f"{name}: none of the {rows} rows has a label to score against")
-    scores = evaluation_scores(np.stack(kept), np.array(truth), options.abstain_below)
-    return {"rows": rows, "labeled_rows": len(truth), "label": label, **scores}
+    known = known_labels(labels, run.model.classes, name, refuse=False)
+    truth = known.codes[known.codes != UNLABELED]
+    if not len(truth):
+        raise LabelError(f"{name}: none of the {len(labels)} rows has a label to score against")
+    scores = evaluation_scores(np.concatenate(kept), truth, options.abstain_below)
+    return {"rows": len(labels), "labeled_rows": len(truth), "label": label, **scores, "notes": known.notes}
 
 
 def predicted_chunks(run: Trained, source: Any, column: str | None, encoding: str) -> Iterator[PredictedChunk]:

@@ -168,10 +168,12 @@ class TextTask(Task):
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
-        arguments = probabilities, held_out.codes, model.temperature, self.data.classes
-        texts = held_out.texts
-        mistakes = confident_mistakes(*arguments, lambda row: excerpt(texts[row]["text"]))
-        return {**judge_classes(*arguments), "mistakes": mistakes}
+        classes, texts = self.data.classes, held_out.texts
+        arguments = probabilities, held_out.codes, model.temperature
+        mistakes = confident_mistakes(
+            *arguments, [*classes, *held_out.unknown], lambda row: excerpt(texts[row]["text"])
+        )
+        return {**judge_classes(*arguments, classes), "mistakes": mistakes}
 
     def describe(self, target: int) -> str:
         return excerpt(self.data.texts[target]["text"])

@@ -1,14 +1,17 @@
 """Tables of sentences to training data: tags, labelled and unlabelled words, dev and test."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drift.data.batches import ranges, some_rows
-from drift.data.labels import UNLABELED
+from drift.data.labels import UNLABELED, known_labels
+from drift.data.sentence_formats import Wanted, adapted, sentence_columns
 from drift.data.sentences import Sentences, read_sentences
+from drift.data.table_splits import split_table
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
 from drift.tasks.tokens.settings import TokenDataSettings
@@ -17,12 +20,21 @@ if TYPE_CHECKING:
     from drift.weak.token_diagnostics import TokenSummary
 
 
+PARTS = ("train", "unlabeled", "dev", "test")
+
+
 @dataclass(frozen=True)
 class TaggedSentences:
-    """Sentences with one tag per word. codes: of all words, sentence after sentence, `(words,)`."""
+    """Sentences with one tag per word.
+
+    codes: of all words, sentence after sentence, `(words,)`. unknown: tags that training lacks, coded after the others.
+    notes: a warning about them.
+    """
 
     sentences: Sentences
     codes: np.ndarray
+    unknown: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def sizes(self) -> np.ndarray:
@@ -62,12 +74,11 @@ class TokenData:
 
 def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, seed: int) -> TokenData:
     """Read all tables. sources: train, unlabeled, dev, test and rules, as paths or objects."""
-    train = _read(sources["train"], settings, label=settings.label, weak=settings.weak or "")
-    others = {
-        part: _read(sources[part], settings, label="" if part == "unlabeled" else settings.label)
-        for part in ("unlabeled", "dev", "test")
-        if sources.get(part) is not None
-    }
+    if settings.split:
+        sources = {**sources, **split_table(sources["train"], settings.split, encoding=settings.encoding)}
+    tables = {part: sources[part] for part in PARTS if sources.get(part) is not None}
+    read, column_notes = _read_all(tables, settings)
+    train, others = read["train"], {part: table for part, table in read.items() if part != "train"}
     weak, summary = train.weak, None
     if settings.rules is not None:
         weak, summary = rule_tags(train, rules_of(settings, sources), train.scheme)
@@ -78,7 +89,7 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
     if is_weak:  # gold tags only measure; a type without weak tags cannot be learned
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
-    sentences, notes = train, list(train.notes)
+    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes]
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     if kept is not None:
         words = words_of(sizes_of(train), kept)
@@ -94,7 +105,10 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
         gold = np.concatenate([gold, blank])
         weak_codes = None if weak_codes is None else np.concatenate([weak_codes, blank])
     dev = tagged_sentences(others["dev"], classes, settings.dev_rows, seed) if "dev" in others else None
-    test = tagged_sentences(others["test"], classes, settings.test_rows, seed) if "test" in others else None
+    test = None
+    if "test" in others:  # dev selects the model, so its tags must be right; test also measures what training lacks
+        test = tagged_sentences(others["test"], classes, settings.test_rows, seed, refuse=False)
+        notes += test.notes
     notes += _overlaps(sentences, {"dev": dev, "test": test})
     return TokenData(classes, train.scheme != "IO", sentences, gold, weak_codes, train_words, dev, test, notes, summary)
 
@@ -109,15 +123,44 @@ def words_of(sizes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return ranges((np.cumsum(sizes) - sizes)[rows], sizes[rows])
 
 
-def _read(source: Any, settings: TokenDataSettings, *, label: str | None, weak: str = "") -> Sentences:
-    return read_sentences(
-        source,
-        tokens=settings.tokens,
-        label=label,
-        weak=weak,
-        encoding=settings.encoding,
-        scheme=settings.scheme,
-    )
+def _read_all(tables: Mapping[str, Any], settings: TokenDataSettings) -> tuple[dict[str, Sentences], list[str]]:
+    """All tables by part, and notes about columns that have other names in some of them."""
+
+    @cache
+    def elsewhere() -> set[str]:
+        return {name for source in tables.values() for name in sentence_columns(source, settings.encoding)}
+
+    read, notes = {}, []
+    for part, source in tables.items():
+        label, weak = settings.label, (settings.weak or "") if part == "train" else ""
+        if part == "unlabeled" or (part == "train" and weak and _is_of_held_out(label, weak, tables, settings)):
+            label = ""
+        wanted = Wanted(settings.tokens, label, weak)
+        chosen, part_notes = adapted(wanted, source, elsewhere, settings.encoding)
+        notes += part_notes
+        read[part] = read_sentences(
+            source,
+            tokens=chosen.tokens,
+            label=chosen.label,
+            weak=chosen.weak,
+            encoding=settings.encoding,
+            scheme=settings.scheme,
+        )
+    if not settings.is_weak and any(read["train"].labels):
+        names = sentence_columns(tables["train"], settings.encoding)
+        notes += [
+            f"column {name!r} is ignored, as there are gold tags; --weak {name} uses it instead"
+            for name in names
+            if name in settings.weak_names and name != settings.label
+        ]
+    return read, notes
+
+
+def _is_of_held_out(label: str | None, weak: str, tables: Mapping[str, Any], settings: TokenDataSettings) -> bool:
+    """Whether a label column was named that only dev and test have: in train it is missing, or holds the weak tags."""
+    if not label or not {"dev", "test"}.intersection(tables):
+        return False
+    return label == weak or label not in sentence_columns(tables["train"], settings.encoding)
 
 
 def rules_of(settings: TokenDataSettings, sources: Mapping[str, Any]) -> Any:
@@ -176,8 +219,13 @@ def _keep_sentences(gold: np.ndarray, sizes: np.ndarray, wanted: int, seed: int)
     return kept
 
 
-def tagged_sentences(part: Sentences, classes: list[str], rows: int | None = None, seed: int = 0) -> TaggedSentences:
-    """The sentences with tags, to score on; each of their words must have one. rows: use at most this many."""
+def tagged_sentences(
+    part: Sentences, classes: list[str], rows: int | None = None, seed: int = 0, *, refuse: bool = True
+) -> TaggedSentences:
+    """The sentences with tags, to score on; each of their words must have one.
+
+    rows: use at most this many. refuse: raise LabelError for a tag that training lacks; otherwise it is counted.
+    """
     labeled = np.array([row for row, tags in enumerate(part.labels) if tags is not None], dtype=np.int64)
     if not len(labeled):
         raise LabelError(f"{part.name}: none of the {len(part)} sentences has tags to score against; name their column")
@@ -187,10 +235,13 @@ def tagged_sentences(part: Sentences, classes: list[str], rows: int | None = Non
                 f"{part.name}, sentence {row + 1}: {part.tokens[row][tags.index(None)]!r} has no tag; to score against,"
                 f" every word needs one, {OUTSIDE} if it is in no entity"
             )
-    codes = _codes(part, part.labels, classes)
     chosen = some_rows(len(labeled), rows, seed=seed)
-    labeled = labeled if chosen is None else labeled[chosen]
-    return TaggedSentences(part.select(labeled), codes[words_of(sizes_of(part), labeled)])
+    if refuse:
+        _codes(part, part.labels, classes)
+    part = part.select(labeled if chosen is None else labeled[chosen])
+    flat = [tag for tags in part.labels for tag in tags or ()]
+    known = known_labels(flat, classes, part.name, refuse=refuse, unit="words", neutral=OUTSIDE)
+    return TaggedSentences(part, known.codes, known.unknown, known.notes)
 
 
 def _joined(first: Sentences, second: Sentences) -> Sentences:

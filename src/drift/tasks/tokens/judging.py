@@ -29,7 +29,7 @@ def judge(
 
     probabilities: `(words, C)`, before the temperature. rules: a file or a TokenRuleSet; None without rules.
     """
-    tagging = Tagging(data.classes, part.sizes, data.entities)
+    tagging = Tagging([*data.classes, *part.unknown], part.sizes, data.entities)
     labels = part.codes
     truth, predicted = tagging.sentences(labels), tagging.sentences(probabilities.argmax(-1))
     judged: dict[str, Any] = {

@@ -81,15 +81,16 @@ def evaluate_sentences(run: Trained, source: Any, options: TableOptions) -> dict
     label = _column(run, "label", options.label, source, encoding)
     scheme = None if model.entities else "IO"
     sentences = read_sentences(source, tokens=column, label=label, weak="", encoding=encoding, scheme=scheme)
-    part = tagged_sentences(sentences, model.classes)
+    part = tagged_sentences(sentences, model.classes, refuse=False)
     probabilities = np.concatenate(model.predict_proba(part.sentences.tokens))
-    tagging = Tagging(model.classes, part.sizes, model.entities)
+    tagging = Tagging([*model.classes, *part.unknown], part.sizes, model.entities)
     return {
         "rows": len(sentences),
         "labeled_rows": len(part.sentences),
         **tagging(probabilities, part.codes),
         "calibration_error": calibration_error(probabilities, part.codes),
         "by_type": tagging.by_type(probabilities, part.codes),
+        "notes": part.notes,
     }
 
 

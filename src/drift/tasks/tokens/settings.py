@@ -1,9 +1,12 @@
 """Settings of runs on the words of sentences."""
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from drift.data.sentence_formats import LABELS, SPANS, WEAK, WEAK_SPANS, is_conll
+from drift.errors import ConfigError
 from drift.tasks.settings import EncoderSettings, TableSettings
 
 
@@ -22,6 +25,14 @@ class TokenDataSettings(TableSettings):
     labeled_rows: int | None = Field(
         None, ge=1, description="Keep the tags of this many sentences, drawn by seed (simulates a small budget)."
     )
+    label_names: ClassVar[Iterable[str]] = (*LABELS, *SPANS)
+    weak_names: ClassVar[Iterable[str]] = (*WEAK, *WEAK_SPANS)
+
+    @classmethod
+    def recognise(cls, data: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, Any]:
+        if is_conll(sources["train"]) and data.get("split"):
+            raise ConfigError(f"{sources['train']}: CoNLL files have no such column; leave --split out, give --test")
+        return super().recognise(data, sources)
 
 
 class TokenModelSettings(EncoderSettings):

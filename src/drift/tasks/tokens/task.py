@@ -194,5 +194,5 @@ class TokenTask(Task):
         rows_type = Labeled if examples.counts is None else LabeledWords
         return HeldOut(
             rows_type(examples, torch.arange(len(examples)), codes),
-            Tagging(self.data.classes, part.sizes, self.data.entities),
+            Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities),
         )
