@@ -19,7 +19,7 @@ from drift.data.tokenized import Progress, lost_tokens, silent
 from drift.data.vector_store import VectorStore, text_keys
 from drift.errors import ConfigError, FileError
 from drift.models.devices import best_device, device_of
-from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
+from drift.models.encoders import POOLS, encoder_path, encoder_pool, load_encoder, text_vectors
 from drift.models.precision import chosen_precision, in_precision
 
 FORMAT = "embeddings/2"  # increase it when the same texts and encoder give different vectors
@@ -49,7 +49,7 @@ class Embedder:
 
     encoder: name or folder, as for `load_encoder`.
     max_length: maximum number of tokens per text; further tokens are ignored.
-    pool: how token vectors are combined, as for `text_vectors`.
+    pool: how token vectors are combined, as for `text_vectors`; "auto": see `encoder_pool`.
     precision: as for `chosen_precision`.
     batch_tokens: maximum number of tokens per forward pass, padding included.
     loaded: the encoder in float32 and its tokenizer, if they are in memory already.
@@ -67,6 +67,7 @@ class Embedder:
         loaded: tuple[Any, Any] | None = None,
         identity: str | None = None,
     ) -> None:
+        pool = encoder_pool(encoder) if pool == "auto" else pool
         if pool not in POOLS:
             raise ConfigError(f"pool is {pool!r}; give one of {', '.join(POOLS)}")
         self.encoder, self.max_length, self.pool, self.batch_tokens = encoder, max_length, pool, batch_tokens

@@ -13,7 +13,7 @@ from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
 from drift.models.embedding import Embedder, check_length
-from drift.models.encoders import FrozenClassifier, encoder_pool, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
@@ -48,12 +48,11 @@ class TextStudent:
 def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
-    pool = encoder_pool(settings.name) if settings.pool == "auto" else settings.pool
     encoder, tokenizer = load_encoder(settings.name)
     embedder = Embedder(
         settings.name,
         max_length=settings.max_length,
-        pool=pool,
+        pool=settings.pool,
         precision=settings.precision,
         loaded=(encoder, tokenizer),
     )
@@ -67,7 +66,8 @@ def _frozen(
 
     def finish(student: nn.Module, position: int) -> TextModel:
         trained = student.trial(position) if isinstance(student, Stacked) else student
-        module = FrozenClassifier(encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=pool)
+        scaled = torch.from_numpy(mean), torch.from_numpy(scale)
+        module = FrozenClassifier(encoder, *scaled, trained.cpu(), pool=embedder.pool)
         reference = EncoderReference.of(settings.name, embedder, copied=settings.self_contained)
         return TextModel(
             module, tokenizer, classes, FROZEN.name, settings.max_length, encoder=reference, embedder=embedder
