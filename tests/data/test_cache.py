@@ -1,11 +1,12 @@
 """The cache: its folder, the names of its files, and the errors if it cannot be written."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from drift.data.cache import cache_file, cache_folder, cache_place, content_key
-from drift.errors import FileError
+from drift.data.cache import cache_file, cache_folder, cache_limit, cache_place, clear_cache, content_key, make_room
+from drift.errors import ConfigError, FileError
 
 
 def test_the_environment_determines_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,3 +79,48 @@ def test_without_a_home_folder_the_cache_has_to_be_set(tmp_path: Path, monkeypat
         cache_folder()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "drift"
+
+
+def fill(folder: Path, **sizes: int) -> dict[str, Path]:
+    """Files of some sizes in the part of vectors; the first was used the longest time ago."""
+    files = {}
+    for age, (name, size) in enumerate(sizes.items()):
+        file = folder / "embeddings" / "settings" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * size)
+        os.utime(file, ns=(age * 10**9, age * 10**9))
+        files[name] = file
+    return files
+
+
+def test_what_was_not_used_for_longest_is_removed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path))
+    files = fill(tmp_path, old=400, middle=400, new=400)
+    (tmp_path / "encoders").mkdir()
+    (tmp_path / "encoders" / "weights").write_bytes(b"x" * 5000)
+    (tmp_path / "mine.txt").write_bytes(b"x" * 5000)  # not the cache's
+    monkeypatch.setenv("DRIFT_CACHE_SIZE", "1.2KB")
+    make_room()
+    assert all(file.exists() for file in files.values())
+    monkeypatch.setenv("DRIFT_CACHE_SIZE", "1199")
+    make_room()
+    assert [name for name, file in files.items() if file.exists()] == ["middle", "new"]
+    monkeypatch.setenv("DRIFT_CACHE_SIZE", "0")
+    make_room(keep=[files["middle"]])
+    assert [name for name, file in files.items() if file.exists()] == ["middle"]
+    assert (tmp_path / "encoders" / "weights").exists()
+    assert clear_cache() == 5400
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("given", "limit"), [("", 10**10), ("500MB", 5 * 10**8), ("20 gb", 2 * 10**10), ("0", 0)])
+def test_the_limit_is_read_with_its_unit(given: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE_SIZE", given)
+    assert cache_limit() == limit
+
+
+@pytest.mark.parametrize("given", ["much", "-1GB", "inf", "nan", "GB"])
+def test_a_limit_that_is_no_size_is_one_line(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE_SIZE", given)
+    with pytest.raises(ConfigError, match="DRIFT_CACHE_SIZE is"):
+        cache_limit()

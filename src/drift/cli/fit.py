@@ -59,7 +59,12 @@ def fit(
     ),
     resume: bool = typer.Option(False, "--resume", help="Continue the run in --out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Time a few steps and print the plan; write nothing."),
-    onnx: bool = typer.Option(True, help="Also write the model as ONNX."),
+    self_contained: bool | None = typer.Option(
+        None, "--self-contained", help="Store a fixed encoder in the folder, not only its name and checksum."
+    ),
+    onnx: bool | None = typer.Option(
+        None, "--onnx/--no-onnx", help="Also write the model as ONNX (default, except with a fixed encoder)."
+    ),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
 ) -> None:
     """Train a classifier from few or noisy labels. It classifies texts, words, or the nodes of a graph.

@@ -7,9 +7,11 @@ import warnings
 import typer
 
 from drift.cli.bench import bench
+from drift.cli.cache import cache
 from drift.cli.compare import compare
 from drift.cli.datasets import datasets
 from drift.cli.demo import demo
+from drift.cli.encoders import encoders
 from drift.cli.fit import fit
 from drift.cli.label import label
 from drift.cli.methods import methods
@@ -30,6 +32,8 @@ app = typer.Typer(
 )
 for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
     app.command()(verb)
+for group in (encoders, cache):
+    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,12 +2,13 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from drift.data.files import atomic_file
-from drift.errors import FileError
+from drift.errors import ConfigError, FileError
 
 
 def cache_folder() -> Path:
@@ -40,6 +41,69 @@ def cache_place(name: str) -> Path:
 def cache_file(path: Path) -> AbstractContextManager[Path]:
     """Write a file of the cache as `atomic_file` does. The error says how to move the cache if that fails."""
     return atomic_file(path, advice=ADVICE)
+
+
+LIMIT = "10GB"
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+KEPT = "encoders"  # never removed to make room: to get one again may need a network
+PARTS = ("embeddings", "tokens", "texts", "translations", "vampire", "word-vectors", KEPT)  # nothing else is touched
+
+
+def cache_limit() -> int:
+    """`$DRIFT_CACHE_SIZE` in bytes, such as 500MB or 20GB; default: 10 GB."""
+    given = os.environ.get("DRIFT_CACHE_SIZE") or LIMIT
+    number, unit = given.strip().upper(), 1
+    for name, size in UNITS.items():
+        if number.endswith(name):
+            number, unit = number.removesuffix(name), size
+    try:
+        limit = float(number) * unit
+    except ValueError:
+        limit = -1.0
+    if not 0 <= limit < float("inf"):
+        raise ConfigError(f"DRIFT_CACHE_SIZE is {given!r}; give a number with KB, MB, GB or TB, such as 20GB")
+    return int(limit)
+
+
+def cached_files(part: str) -> dict[Path, os.stat_result]:
+    """The files of one of `PARTS`."""
+    files = {}
+    for path in (cache_folder() / part).rglob("*"):
+        try:
+            if path.is_file():
+                files[path] = path.stat()
+        except OSError:  # another process removed it
+            continue
+    return files
+
+
+def make_room(keep: Collection[Path] = ()) -> None:
+    """Remove the files that were not used for the longest time until the cache is within its limit.
+
+    keep: files that stay, because they are in use. Encoders stay too.
+    """
+    files = {path: stat for part in PARTS if part != KEPT for path, stat in cached_files(part).items()}
+    excess = sum(stat.st_size for stat in files.values()) - cache_limit()
+    for path in sorted(files, key=lambda path: (files[path].st_mtime_ns, path.name)):
+        if excess <= 0:
+            return
+        if path in keep:
+            continue
+        try:
+            path.unlink()
+        except OSError:  # in use, on Windows
+            continue
+        excess -= files[path].st_size
+
+
+def clear_cache() -> int:
+    """Delete everything in the cache; return the number of bytes."""
+    size = 0
+    for part in PARTS:
+        size += sum(stat.st_size for stat in cached_files(part).values())
+        if (cache_folder() / part).is_dir():
+            shutil.rmtree(cache_folder() / part)
+    return size
 
 
 def content_key(texts: Iterable[str], *settings: object) -> str:

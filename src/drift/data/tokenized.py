@@ -149,12 +149,15 @@ def _write(
     with file.open("wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
         for chunk in chunks:
             encoded = tokenizer(chunk, truncation=True, max_length=max_length)
-            columns = {"input_ids": encoded["input_ids"], "truncated": _cut(encoded, chunk, tokenizer, max_length)}
+            columns = {
+                "input_ids": encoded["input_ids"],
+                "truncated": lost_tokens(encoded, chunk, tokenizer, max_length),
+            }
             writer.write_batch(pa.RecordBatch.from_pydict(columns, schema))
             tick()
 
 
-def _cut(encoded: Mapping[str, Any], texts: list[str], tokenizer: Tokenizer, max_length: int) -> list[bool]:
+def lost_tokens(encoded: Mapping[str, Any], texts: list[str], tokenizer: Tokenizer, max_length: int) -> list[bool]:
     """Which rows lost tokens. A fast tokenizer reports it; with others, full rows are tokenized with one more token."""
     if encodings := getattr(encoded, "encodings", None):
         return [bool(encoding.overflowing) for encoding in encodings]

@@ -1,11 +1,11 @@
-"""Text embeddings from a fixed encoder, computed once and cached on disk by content."""
+"""Text embeddings from a fixed encoder, computed once per text and cached on disk."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,68 +14,183 @@ import torch
 from torch import nn
 
 from drift.data.batches import batches_by_length, pad_rows
-from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.texts import checked
-from drift.data.tokenized import Progress, silent
-from drift.errors import ConfigError
+from drift.data.tokenized import Progress, lost_tokens, silent
+from drift.data.vector_store import VectorStore, text_keys
+from drift.errors import ConfigError, FileError
 from drift.models.devices import best_device, device_of
-from drift.models.encoders import POOLS, encoder_path, load_encoder, text_vectors
+from drift.models.encoders import POOLS, encoder_path, encoder_pool, load_encoder, text_vectors
+from drift.models.precision import chosen_precision, in_precision
 
-FORMAT = "embeddings/1"  # increase it when the same texts and encoder give different vectors
+FORMAT = "embeddings/2"  # increase it when the same texts and encoder give different vectors
 TEXTS_PER_FILE = 1024  # at most this many are lost in a crash; enough to batch texts of similar length
+FILES_TO_MERGE = 16
+BATCH_TOKENS = 1024  # tokens per forward pass, padding included
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: bounds how much of a long text is tokenised
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
-def embed(
-    texts: Sequence[str],
-    encoder: str,
-    *,
-    max_length: int = 128,
-    batch_tokens: int = 1024,
-    pool: str = "mean",
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> np.ndarray:
-    """Return one vector per text, `(N, D)` in float32, memory-mapped from the cache, which is filled first if needed.
+@dataclass(frozen=True)
+class Embedded:
+    """Vectors of texts, `(n, D)` in float32, and how many of the texts were truncated."""
 
-    The encoder runs on the accelerator if there is one.
+    vectors: np.ndarray
+    truncated: int
 
-    texts: the texts to embed.
+
+def embed(texts: Sequence[str], encoder: str, **settings: Any) -> np.ndarray:
+    """Return one vector per text, `(n, D)` in float32, memory-mapped. texts, encoder, settings: see `Embedder`."""
+    options = {name: settings.pop(name) for name in ("progress", "jobs") if name in settings}
+    return Embedder(encoder, **settings).embed(texts, **options).vectors
+
+
+class Embedder:
+    """A fixed encoder with a store of the vectors that it has computed; the encoder is loaded when it is needed.
+
     encoder: name or folder, as for `load_encoder`.
     max_length: maximum number of tokens per text; further tokens are ignored.
+    pool: how token vectors are combined, as for `text_vectors`; "auto": see `encoder_pool`.
+    precision: as for `chosen_precision`.
     batch_tokens: maximum number of tokens per forward pass, padding included.
-    pool: how token vectors are combined, as for `text_vectors`.
-    jobs: number of concurrent forward passes; None uses the number of torch's threads. The vectors do not depend on it.
-    progress: `progress(title, total)` returns a context manager that yields a function to call once per text.
+    loaded: the encoder in float32 and its tokenizer, if they are in memory already.
+    identity: of the encoder's content; default: `fingerprint`.
     """
-    if pool not in POOLS:
-        raise ConfigError(f"pool is {pool!r}; give one of {', '.join(POOLS)}")
-    settings = (FORMAT, fingerprint(encoder), max_length, pool)
-    starts = range(0, max(len(texts), 1), TEXTS_PER_FILE)
-    rows_in_order = checked(texts)
-    keys = [content_key(islice(rows_in_order, TEXTS_PER_FILE), *settings) for _ in starts]
-    files = [cache_folder() / "embeddings" / f"{key}.npy" for key in keys]
-    whole = files[0] if len(files) == 1 else files[0].with_name(f"{content_key(keys, FORMAT)}.npy")
-    if (cached := read_array(whole)) is not None:
-        return cached
-    model, tokenizer = load_encoder(encoder)
-    check_length(max_length, encoder, model, tokenizer)
-    model = model.to(best_device())
-    width = model.config.hidden_size * (2 if pool == "layers" else 1)
-    embed_piece = partial(_embed_piece, model, tokenizer, width, max_length, batch_tokens, pool)
-    with _one_thread_each(jobs) as workers, (progress or silent)("Embedding texts", len(texts)) as tick:
-        for start, file in zip(starts, files, strict=True):
-            piece = list(texts[start : start + TEXTS_PER_FILE])
-            if read_array(file) is None:
-                write_array(file, [embed_piece(piece, workers, tick)], (len(piece), width))
-            else:
-                for _ in piece:
+
+    def __init__(
+        self,
+        encoder: str,
+        *,
+        max_length: int = 128,
+        pool: str = "mean",
+        precision: str = "float32",
+        batch_tokens: int = BATCH_TOKENS,
+        loaded: tuple[Any, Any] | None = None,
+        identity: str | None = None,
+    ) -> None:
+        pool = encoder_pool(encoder) if pool == "auto" else pool
+        if pool not in POOLS:
+            raise ConfigError(f"pool is {pool!r}; give one of {', '.join(POOLS)}")
+        self.encoder, self.max_length, self.pool, self.batch_tokens = encoder, max_length, pool, batch_tokens
+        self.precision = chosen_precision(precision)
+        self.identity = identity or fingerprint(encoder)
+        self._loaded = loaded
+        self._model: nn.Module | None = None
+        self._store: VectorStore | None = None
+        self._parts: list[Path] = []  # files of few texts, which are merged when there are many
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What the vectors depend on besides the text."""
+        return FORMAT, self.identity, self.max_length, self.pool, self.precision
+
+    def embed(self, texts: Sequence[str], *, jobs: int | None = None, progress: Progress | None = None) -> Embedded:
+        """Vectors of many texts, memory-mapped from one file, which is written first if it does not exist.
+
+        texts: any sequence.
+        jobs: number of concurrent forward passes; None: torch's threads. The vectors do not depend on it.
+        progress: `progress(title, total)` returns a context manager that yields a function to call once per text.
+        """
+        keys = text_keys(checked(texts))
+        store = self._vectors_store()
+        if (ready := store.whole(keys)) is None:
+            self._compute(texts, keys, store, jobs, progress or silent)
+            ready = store.whole(keys)
+            assert ready is not None
+        vectors, truncated = ready
+        return Embedded(vectors, int(truncated.sum()))
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors of a few texts, `(n, D)`, in memory. Those that are not stored yet are computed and stored."""
+        keys, first, inverse = np.unique(text_keys(checked(texts)), axis=0, return_index=True, return_inverse=True)
+        store = self._vectors_store()
+        positions = store.find(keys)
+        vectors = np.empty((len(keys), store.width), dtype=np.float32)
+        vectors[positions >= 0] = store.read(positions[positions >= 0])
+        if len(missing := np.flatnonzero(positions < 0)):
+            vectors[missing], truncated = self._forward([texts[int(row)] for row in first[missing]])
+            self._keep(store, keys[missing], truncated, vectors[missing])
+        return np.asarray(vectors[inverse.reshape(-1)])
+
+    def _keep(self, store: VectorStore, keys: np.ndarray, truncated: np.ndarray, vectors: np.ndarray) -> None:
+        """Store vectors if the cache can be written to: a prediction does not need it."""
+        try:
+            self._parts.append(store.write(keys, truncated, [vectors]))
+            if len(self._parts) >= FILES_TO_MERGE:
+                store.merge(self._parts)
+                self._parts.clear()
+        except FileError:
+            self._parts.clear()
+
+    def _compute(
+        self, texts: Sequence[str], keys: np.ndarray, store: VectorStore, jobs: int | None, progress: Progress
+    ) -> None:
+        """Write the file of all these texts; vectors that are stored already are copied."""
+        parts = []
+        with _one_thread_each(jobs) as workers, progress("Embedding texts", len(texts)) as tick:
+            for start in range(0, len(texts), TEXTS_PER_FILE):
+                here = keys[start : start + TEXTS_PER_FILE]
+                missing = _distinct(np.flatnonzero(store.find(here) < 0), here)
+                for _ in range(len(here) - len(missing)):
                     tick()
-    if len(files) > 1:
-        write_array(whole, map(np.load, files), (len(texts), width))
-    mapped: np.ndarray = np.load(whole, mmap_mode="r")
-    return mapped
+                if len(missing):
+                    rows = [texts[start + int(row)] for row in missing]
+                    vectors, cut = self._forward(rows, workers, tick)
+                    parts.append(store.write(here[missing], cut, [vectors]))
+        pieces = [keys[start : start + TEXTS_PER_FILE] for start in range(0, len(keys), TEXTS_PER_FILE)]
+        positions = [store.find(piece) for piece in pieces]
+        truncated = np.concatenate([np.empty(0, bool), *(store.truncated(each) for each in positions)])
+        whole = store.write(keys, truncated, (store.read(each) for each in positions))
+        store.remove(part for part in parts if part != whole)
+
+    def _forward(
+        self, texts: list[str], workers: ThreadPoolExecutor | None = None, tick: Callable[[], None] = lambda: None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors, and which texts were truncated. workers: None uses torch's threads in every forward pass."""
+        model, tokenizer = self._ready()
+        tokens, truncated = _tokenized(tokenizer, texts, self.max_length)
+        forward = partial(_vectors, model, tokens, pool=self.pool, padding=tokenizer.pad_token_id)
+        vectors = np.empty((len(texts), self._width()), dtype=np.float32)
+        batches = batches_by_length([len(row) for row in tokens], self.batch_tokens)
+        results = map(forward, batches) if workers is None else workers.map(forward, batches)
+        for rows, embedded in zip(batches, results, strict=True):
+            vectors[rows] = embedded
+            for _ in rows:
+                tick()
+        return vectors, np.array(truncated, dtype=bool)
+
+    def _width(self) -> int:
+        return int(self._load()[0].config.hidden_size) * (2 if self.pool == "layers" else 1)
+
+    def _vectors_store(self) -> VectorStore:
+        if self._store is None:
+            model, tokenizer = self._load()
+            check_length(self.max_length, self.encoder, model, tokenizer)
+            self._store = VectorStore(self.settings, self._width())
+        return self._store
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without open files, and without a second copy of the encoder."""
+        return {**self.__dict__, "_store": None, "_model": None}
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            self._loaded = load_encoder(self.encoder)
+        return self._loaded
+
+    def _ready(self) -> tuple[nn.Module, Any]:
+        """The encoder in the chosen precision on the accelerator, if there is one, and its tokenizer."""
+        model, tokenizer = self._load()
+        if self._model is None:
+            self._model = in_precision(model, self.precision).to(best_device())
+        return self._model, tokenizer
+
+
+def _distinct(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """The first of the rows with each key, in order."""
+    if not len(rows):
+        return rows
+    _, first = np.unique(keys[rows], axis=0, return_index=True)
+    return rows[np.sort(first)]
 
 
 @contextmanager
@@ -89,53 +204,37 @@ def _one_thread_each(jobs: int | None) -> Iterator[ThreadPoolExecutor]:
         torch.set_num_threads(threads)
 
 
-def _embed_piece(
-    model: nn.Module,
-    tokenizer: Any,
-    width: int,
-    max_length: int,
-    batch_tokens: int,
-    pool: str,
-    texts: list[str],
-    workers: ThreadPoolExecutor,
-    tick: Callable[[], None],
-) -> np.ndarray:
-    """Return the vectors of some texts, `(n, width)`."""
-    tokens = _tokenized(tokenizer, texts, max_length)
-    forward = partial(_vectors, model, tokens, pool=pool, padding=tokenizer.pad_token_id)
-    vectors = np.empty((len(texts), width), dtype=np.float32)
-    batches = batches_by_length([len(row) for row in tokens], batch_tokens)
-    for rows, embedded in zip(batches, workers.map(forward, batches), strict=True):
-        vectors[rows] = embedded
-        for _ in rows:
-            tick()
-    return vectors
-
-
 def _vectors(model: nn.Module, tokens: list[list[int]], rows: list[int], *, pool: str, padding: int) -> np.ndarray:
     ids, mask = pad_rows([tokens[row] for row in rows], padding)
     device = device_of(model)
     with torch.inference_mode():
-        return text_vectors(model, ids.to(device), mask.to(device), pool).cpu().numpy()
+        return text_vectors(model, ids.to(device), mask.to(device), pool).float().cpu().numpy()
 
 
-def _tokenized(tokenizer: Any, texts: list[str], max_length: int) -> list[list[int]]:
-    """Return token ids, at most `max_length` per text.
+def _tokenized(tokenizer: Any, texts: list[str], max_length: int) -> tuple[list[list[int]], list[bool]]:
+    """Return token ids, at most `max_length` per text, and which texts were truncated.
 
     A tokenizer reads a whole text before it truncates. So a long text is first cut between words. If too few tokens
     are left, the whole text is tokenised instead; the result is the same either way.
     """
 
-    def token_ids(texts: list[str]) -> list[list[int]]:
-        return tokenizer(texts, truncation=True, max_length=max_length)["input_ids"] if texts else []
+    def token_ids(texts: list[str]) -> tuple[list[list[int]], list[bool]]:
+        if not texts:
+            return [], []
+        encoded = tokenizer(texts, truncation=True, max_length=max_length)
+        return encoded["input_ids"], lost_tokens(encoded, texts, tokenizer, max_length)
 
     enough = max_length * CHARACTERS_PER_TOKEN
     heads = [text if len(text) <= enough else text[:enough].rpartition(" ")[0] for text in texts]
-    tokens = token_ids(heads)
-    short = [row for row, text in enumerate(texts) if len(heads[row]) < len(text) and len(tokens[row]) < max_length]
-    for row, ids in zip(short, token_ids([texts[row] for row in short]), strict=True):
-        tokens[row] = ids
-    return [row or [tokenizer.pad_token_id] for row in tokens]  # an empty text has no tokens if the tokenizer adds none
+    tokens, truncated = token_ids(heads)
+    long = [row for row, text in enumerate(texts) if len(heads[row]) < len(text)]
+    short = [row for row in long if len(tokens[row]) < max_length]
+    for row in long:
+        truncated[row] = truncated[row] or bool(texts[row][len(heads[row]) :].strip())
+    for row, ids, lost in zip(short, *token_ids([texts[row] for row in short]), strict=True):
+        tokens[row], truncated[row] = ids, lost
+    # An empty text has no tokens if the tokenizer adds none.
+    return [row or [tokenizer.pad_token_id] for row in tokens], truncated
 
 
 def fingerprint(encoder: str) -> str:
@@ -158,24 +257,3 @@ def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> N
     least = tokenizer.num_special_tokens_to_add() + 1
     if not least <= max_length <= limit:
         raise ConfigError(f"max_length is {max_length}; {encoder} takes {least} to {limit} tokens")
-
-
-def read_array(file: Path) -> np.ndarray | None:
-    """Return the array in a file, memory-mapped; None if the file is missing or truncated."""
-    try:
-        array: np.ndarray = np.load(file, mmap_mode="r")
-    except (OSError, ValueError):
-        return None
-    return array
-
-
-def write_array(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
-    """Write arrays, concatenated along the first axis, as one array of this shape to the cache.
-
-    arrays: consumed one at a time, so that they are never all in memory.
-    """
-    with cache_file(path) as aside, aside.open("wb") as file:
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        for array in arrays:
-            file.write(array.tobytes())

@@ -132,8 +132,11 @@ class FrozenClassifier(nn.Module):
         self.register_buffer("scale", scale)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        pooled = text_vectors(self.encoder, input_ids, attention_mask, self.pool)
-        logits: Tensor = self.head((pooled - self.mean) / self.scale)
+        return self.classify(text_vectors(self.encoder, input_ids, attention_mask, self.pool))
+
+    def classify(self, vectors: Tensor) -> Tensor:
+        """Logits of pooled vectors, `(N, C)`."""
+        logits: Tensor = self.head((vectors - self.mean) / self.scale)
         return logits
 
 

@@ -59,6 +59,15 @@ def local_folder(encoder: Encoder) -> tuple[str, Path] | None:
     return None
 
 
+def nearest_source(encoder: Encoder) -> str:
+    """Where an encoder that is not ready would come from."""
+    try:
+        files = quantised_files(encoder.quantised) if encoder.quantised else None
+    except FileError:
+        files = None
+    return f"the package {encoder.quantised.package}" if encoder.quantised and files else "the model hub"
+
+
 def _shelf(encoder: Encoder) -> Path | None:
     """A folder of this name in `$DRIFT_MODELS`."""
     shelf = os.environ.get("DRIFT_MODELS")

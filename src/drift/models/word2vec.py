@@ -15,8 +15,8 @@ from torch import Tensor
 
 from drift.data.cache import cache_folder, content_key
 from drift.data.tokenized import Progress, silent
+from drift.data.vector_store import read_array, write_array
 from drift.data.word_tokens import FIRST_WORD, WordTokenizer
-from drift.models.embedding import read_array, write_array
 
 FORMAT = "word2vec/1"  # increase it when the same texts give different vectors
 CHUNK = 200_000  # words whose pairs are in memory, and shuffled, at once

@@ -10,9 +10,10 @@ from drift.data.batches import batches_by_length
 from drift.data.cache import cache_folder, content_key
 from drift.data.examples import moved
 from drift.data.tokenized import Progress, silent
+from drift.data.vector_store import read_array, write_array
 from drift.data.windows import make_windows
 from drift.models.devices import best_device, device_of
-from drift.models.embedding import fingerprint, read_array, write_array
+from drift.models.embedding import fingerprint
 
 FORMAT = "words/1"  # increase it when the same sentences and encoder give different vectors
 BATCH_TOKENS = 2048

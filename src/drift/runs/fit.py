@@ -54,7 +54,8 @@ def fit(
     callbacks: Sequence[Callback] = (),
     resume: bool = False,
     dry_run: bool = False,
-    onnx: bool = True,
+    self_contained: bool | None = None,
+    onnx: bool | None = None,
     quiet: bool = False,
 ) -> Run:
     """Train a classifier and measure how good it is.
@@ -108,8 +109,12 @@ def fit(
         Continue the run in `out`.
     dry_run : bool, default=False
         Deprecated: use `drift.plan`.
-    onnx : bool, default=True
-        Also write the model as ONNX, if its kind allows it.
+    self_contained : bool, default=False
+        Store a fixed encoder in the run's folder, so that the folder can be moved to another machine. By default the
+        folder has its name and checksum.
+    onnx : bool, default=None
+        Also write the model as ONNX, if its kind allows it. By default it is written unless the folder only refers to
+        its encoder.
     quiet : bool, default=False
         Show no progress bars.
 
@@ -209,7 +214,13 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     finetune = options.get("finetune")
     return {
         "data": only_given(data),
-        "model": only_given({"name": options.get("model"), "frozen": None if finetune is None else not finetune}),
+        "model": only_given(
+            {
+                "name": options.get("model"),
+                "frozen": None if finetune is None else not finetune,
+                "self_contained": options.get("self_contained"),
+            }
+        ),
         "method": only_given({"name": method if isinstance(method, str) else None}),
         "training": only_given({"seed": options.get("seed")}),
         **only_given({"seeds": options.get("seeds"), "task": task if isinstance(task, str) else None}),

@@ -17,6 +17,10 @@ from drift.training.evaluation import Score
 from drift.training.progress import progress
 from drift.training.run_folder import CONFIG, METRICS, RunFolder
 
+BY_REFERENCE = (
+    "the folder names its encoder instead of holding a copy, and has no model.onnx: --self-contained stores both,"
+    " --onnx only the latter"
+)
 MODEL, ONNX, REPORT = "model", "model.onnx", "report.html"
 
 
@@ -62,11 +66,18 @@ class Run:
         config = RunFolder(self.path).config() if self.path is not None and has_config else {}
         return Trained(self.model, self.record, config)
 
-    def save(self, folder: RunFolder, *, onnx: bool = True, quiet: bool = True) -> None:
-        """Write model, ONNX file, record and page into the run's folder."""
+    def save(self, folder: RunFolder, *, onnx: bool | None = None, quiet: bool = True) -> None:
+        """Write model, ONNX file, record and page into the run's folder.
+
+        onnx: None writes the file unless the model refers to an encoder, which the file would contain.
+        """
         from drift.runs.report import write_report  # late: it draws, and it imports this module
 
         self.path = folder.path
+        if onnx is None and getattr(self.model, "by_reference", False):
+            onnx = False
+            self.record.notes.append(BY_REFERENCE)
+        onnx = onnx is not False
         with progress("Writing model and page", 3, shown=not quiet) as tick:
             with atomic_folder(folder.path / MODEL) as aside:
                 self.model.save(aside)

@@ -46,14 +46,14 @@ def run(
     out: str | Path | RunFolder | None = None,
     *,
     resume: bool = False,
-    onnx: bool = True,
+    onnx: bool | None = None,
     quiet: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train and judge a model.
 
     out: folder of the run; without one, nothing is written. resume: continue the run in that folder.
-    onnx: also write the model as ONNX, if its kind allows it. callbacks: see `drift.Callback`.
+    onnx: see `Run.save`. callbacks: see `drift.Callback`.
     """
     folder = out if isinstance(out, RunFolder) or out is None else RunFolder(out)
     described = spec.described()

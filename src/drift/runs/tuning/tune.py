@@ -82,7 +82,7 @@ def tune(
     if options.get("dry_run"):
         return plan_search(spec, n_trials or TRIALS, quiet=quiet)
     search = Search(spec, out, n_trials=n_trials, n_jobs=n_jobs, cluster=cluster, quiet=quiet)
-    return search.run(resume=resume, onnx=options.get("onnx", True), callbacks=options.get("callbacks", ()))
+    return search.run(resume=resume, onnx=options.get("onnx"), callbacks=options.get("callbacks", ()))
 
 
 def _renamed(old: str, old_value: int | None, new: str, value: int | None) -> int | None:
@@ -135,7 +135,7 @@ class Search:
         self.search_folder = None if out is None else RunFolder(Path(out) / FOLDER)
         self.space = search_space(spec)
 
-    def run(self, *, resume: bool = False, onnx: bool = True, callbacks: Sequence[Callback] = ()) -> Run:
+    def run(self, *, resume: bool = False, onnx: bool | None = None, callbacks: Sequence[Callback] = ()) -> Run:
         """Search, then train with the best settings. callbacks: of that last run."""
         with needed_for("a search of settings", "pip install 'drift-ssl[tune]'"):
             import optuna  # noqa: F401

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from drift.data.batches import batches_by_length, pad_rows
 from drift.data.texts import checked
 from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
 from drift.models.devices import best_device, device_of
+from drift.models.embedding import Embedder
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.reference import EncoderReference
 from drift.models.saved import read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire
@@ -33,6 +35,8 @@ class TextModel:
     module: token ids and attention mask to logits, or to an object with `.logits`.
     kind: frozen, finetuned, textcnn or vampire.
     temperature: logits are divided by it, which calibrates the probabilities.
+    encoder: the fixed encoder of a frozen model; None in folders of version 0.1, which hold a copy.
+    embedder: computes vectors with it, and finds those in the cache.
     """
 
     module: nn.Module
@@ -41,12 +45,19 @@ class TextModel:
     kind: str
     max_length: int = 128
     temperature: float = 1.0
+    encoder: EncoderReference | None = None
+    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         self.module.to(best_device())
 
     def calibrated(self, temperature: float) -> "TextModel":
         return replace(self, temperature=temperature)
+
+    @property
+    def by_reference(self) -> bool:
+        """Whether the folder of the model holds no copy of its encoder."""
+        return self.encoder is not None and not self.encoder.copied
 
     @torch.inference_mode()
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
@@ -56,6 +67,9 @@ class TextModel:
         probabilities = np.empty((len(texts), len(self.classes)), dtype=np.float32)
         if not len(texts):
             return probabilities
+        if self.embedder is not None and isinstance(self.module, FrozenClassifier):
+            vectors = torch.from_numpy(self.embedder.rows(texts)).to(device_of(self.module))
+            return self._softmax(self.module.classify(vectors))
         encoded = self.tokenizer(list(texts), truncation=True, max_length=self.max_length)["input_ids"]
         tokens = [row or [self.tokenizer.pad_token_id] for row in encoded]  # an empty text may have no token
         for rows in batches_by_length([len(row) for row in tokens], BATCH_TOKENS):
@@ -70,7 +84,9 @@ class TextModel:
         device = device_of(self.module)
         ids, mask = pad_rows(tokens, int(self.tokenizer.pad_token_id))
         output = self.module(input_ids=ids.to(device), attention_mask=mask.to(device))
-        logits = getattr(output, "logits", output)
+        return self._softmax(getattr(output, "logits", output))
+
+    def _softmax(self, logits: Tensor) -> np.ndarray:
         return torch.softmax(logits.float() / self.temperature, -1).cpu().numpy()
 
     def export_onnx(self, file: Path) -> None:
@@ -90,7 +106,11 @@ class TextModel:
             "temperature": self.temperature,
         }
         if isinstance(self.module, FrozenClassifier):
-            save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
+            if self.by_reference:
+                self.tokenizer.save_pretrained(folder / ENCODER)  # small, and the ONNX file needs it
+            else:
+                save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
+            description |= {} if self.encoder is None else {"encoder": self.encoder.content()}
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
             description["pool"] = self.module.pool
@@ -108,9 +128,9 @@ class TextModel:
         """Open what `save` wrote."""
 
         def opened(description: dict[str, Any]) -> TextModel:
-            module, tokenizer = OPENERS[description["kind"]](folder, description)
+            module, tokenizer, *fixed = OPENERS[description["kind"]](folder, description)
             names = "classes", "kind", "max_length", "temperature"
-            return cls(module.eval(), tokenizer, *(description[name] for name in names))
+            return cls(module.eval(), tokenizer, *(description[name] for name in names), *fixed)
 
         return read_description(folder, FORMAT, opened)
 
@@ -124,7 +144,7 @@ def _check_texts(texts: Any) -> None:
         pass
 
 
-Opened = tuple[nn.Module, Any]
+Opened = tuple[Any, ...]  # module and tokenizer; of a frozen model also the reference to its encoder, and an embedder
 
 
 def _open_finetuned(folder: Path, description: dict[str, Any]) -> Opened:
@@ -133,13 +153,24 @@ def _open_finetuned(folder: Path, description: dict[str, Any]) -> Opened:
 
 def _open_frozen(folder: Path, description: dict[str, Any]) -> Opened:
     state = load_file(folder / WEIGHTS)
-    encoder, tokenizer = load_encoder(str((folder / ENCODER).absolute()))
+    copied = str((folder / ENCODER).absolute())
+    reference = EncoderReference(**description["encoder"]) if "encoder" in description else None
+    by_reference = reference is not None and not reference.copied
+    encoder, tokenizer = reference.load() if reference is not None and by_reference else load_encoder(copied)
     head = linear_head(len(state["mean"]), len(description["classes"]))
     module = FrozenClassifier(encoder, state["mean"], state["scale"], head, pool=description["pool"])
     missing = module.load_state_dict(state, strict=False).missing_keys
     if lost := [name for name in missing if not name.startswith("encoder.")]:
         raise FileError(f"{folder} lacks {', '.join(lost)}; it is incomplete; copy it again")
-    return module, tokenizer
+    embedder = Embedder(
+        copied if reference is None else reference.name,
+        max_length=description["max_length"],
+        pool=description["pool"],
+        precision="float32" if reference is None else reference.precision,
+        loaded=(encoder, tokenizer),
+        identity=None if reference is None else reference.identity,
+    )
+    return module, tokenizer, reference, embedder
 
 
 def _open_textcnn(folder: Path, description: dict[str, Any]) -> Opened:

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from drift.data.examples import Examples, Vectors
-from drift.data.tokenized import Progress, TokenizedTexts, tokenize
+from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
-from drift.models.embedding import check_length, embed
-from drift.models.encoders import FrozenClassifier, encoder_pool, load_classifier, load_encoder
+from drift.models.embedding import Embedder, check_length
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire, pretrained
@@ -48,25 +49,33 @@ class TextStudent:
 def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
-    pool = encoder_pool(settings.name) if settings.pool == "auto" else settings.pool
-
-    def vectors(texts: Any) -> np.ndarray:
-        return embed(texts["text"], settings.name, max_length=settings.max_length, pool=pool, progress=progress)
-
     encoder, tokenizer = load_encoder(settings.name)
-    x = vectors(texts)
+    embedder = Embedder(
+        settings.name,
+        max_length=settings.max_length,
+        pool=settings.pool,
+        precision=settings.precision,
+        loaded=(encoder, tokenizer),
+    )
+    embedded = embedder.embed(texts["text"], progress=progress)
+    x = embedded.vectors
     mean, scale = scaling(x)
 
     def examples(texts: Any) -> Vectors:
-        return Vectors(torch.from_numpy((vectors(texts) - mean) / scale))
+        vectors = embedder.embed(texts["text"], progress=progress).vectors
+        return Vectors(torch.from_numpy((vectors - mean) / scale))
 
     def finish(student: nn.Module, position: int | None) -> TextModel:
         assert isinstance(student, Stacked)
         trained = student.average() if position is None else student.trial(position)
-        module = FrozenClassifier(encoder, torch.from_numpy(mean), torch.from_numpy(scale), trained.cpu(), pool=pool)
-        return TextModel(module, tokenizer, classes, FROZEN.name, settings.max_length)
+        scaled = torch.from_numpy(mean), torch.from_numpy(scale)
+        module = FrozenClassifier(encoder, *scaled, trained.cpu(), pool=embedder.pool)
+        reference = EncoderReference.of(settings.name, embedder, copied=settings.self_contained)
+        return TextModel(
+            module, tokenizer, classes, FROZEN.name, settings.max_length, encoder=reference, embedder=embedder
+        )
 
-    notes = _truncation(tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress), settings)
+    notes = _truncation(embedded.truncated, len(x), settings)
     heads = [linear_head(x.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]
     return TextStudent(Stacked(heads), examples, finish, notes)
 
@@ -139,7 +148,7 @@ def _tokenized(
 
     def examples(texts: Any) -> Examples:
         tokens = tokenize(texts, tokenizer, max_length=settings.max_length, progress=progress)
-        notes.extend(_truncation(tokens, settings))
+        notes.extend(_truncation(tokens.truncated, len(tokens), settings))
         return tokens
 
     def finish(student: nn.Module, _: int | None) -> TextModel:
@@ -148,12 +157,12 @@ def _tokenized(
     return TextStudent(module, examples, finish, notes)
 
 
-def _truncation(tokens: TokenizedTexts, settings: TextModelSettings) -> list[str]:
+def _truncation(truncated: int, texts: int, settings: TextModelSettings) -> list[str]:
     """A note if texts were truncated."""
-    if not tokens.truncated:
+    if not truncated:
         return []
     return [
-        f"{tokens.truncated:,} of {len(tokens):,} texts were truncated to {settings.max_length} tokens;"
+        f"{truncated:,} of {texts:,} texts were truncated to {settings.max_length} tokens;"
         " model.max_length sets the limit"
     ]
 

@@ -1,0 +1,38 @@
+"""The number format in which a fixed encoder computes vectors: the fastest that this processor really has."""
+
+import copy
+
+import torch
+from torch import nn
+
+from drift.errors import ConfigError
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def chosen_precision(name: str) -> str:
+    """The precision to use. name: one of `PRECISIONS`; auto: bfloat16 if the processor computes it, else float32.
+
+    On processors without instructions for it, bfloat16 is emulated and slower than float32. It keeps the cosine of
+    vectors with those of float32 above 0.999 (docs/results/encoders.md). An accelerator uses float32.
+    """
+    if name not in PRECISIONS:
+        raise ConfigError(f"model.precision is {name!r}; give one of {', '.join(PRECISIONS)}")
+    if name != "auto":
+        return name
+    return "bfloat16" if computes_bfloat16() and not torch.accelerator.is_available() else "float32"
+
+
+def computes_bfloat16() -> bool:
+    """Return whether the processor has instructions for products in bfloat16: AVX512-BF16 or AMX."""
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, so they may be missing
+    return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+def in_precision(model: nn.Module, precision: str) -> nn.Module:
+    """The model in this precision; a copy, if that is not its own."""
+    dtype = DTYPES[precision]
+    if all(parameter.dtype == dtype for parameter in model.parameters()):
+        return model
+    return copy.deepcopy(model).to(dtype)
