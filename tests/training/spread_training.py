@@ -50,6 +50,8 @@ CASES: dict[str, dict[str, Any]] = {
     "mean-teacher": {**PLAIN, "method": "mean-teacher", "learning_rate": 0.02},
     "uda": {**PLAIN, "method": "uda"},
     "stopped": {**PLAIN, "callbacks": (LastProcessStops(),)},
+    # Ends early in both phases, at steps that the weights and the trace depend on.
+    "converged": {**PLAIN, "until": "converged", "initial_steps": 90, "steps": 90, "window": 5, "tolerance": 0.05},
     "uda-annealed": {**PLAIN, "method": "uda", "played": {"annealing": "linear"}},
 }
 RESUMED: dict[str, Any] = dict(optimizer="adamw", schedule="cosine", warmup_steps=2, clip=1.0)

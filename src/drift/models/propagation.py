@@ -76,6 +76,35 @@ class Sparse:
         return self  # constant: student and teacher share it
 
 
+class Dense:
+    """A constant dense matrix with the interface of `Sparse`: for features of which most are not 0.
+
+    matrix: M, `(n, m)`.
+    """
+
+    def __init__(self, matrix: Tensor) -> None:
+        self.rows = matrix.detach()
+
+    @property
+    def values(self) -> Tensor:
+        """M's values, row by row."""
+        return self.rows.flatten()
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return self.rows @ dense
+
+    def product(self, dense: Tensor, values: Tensor | None = None) -> Tensor:
+        """Return M_s H_s for each trial s; see `Sparse.product`."""
+        return self.rows @ dense if values is None else values.view(-1, *self.rows.shape) @ dense
+
+    def apply(self, change: Callable[[Tensor], Tensor]) -> "Dense":
+        """Return the matrix with `change` applied to it."""
+        return Dense(change(self.rows))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Dense":
+        return self  # constant: student and teacher share it
+
+
 class _Product(torch.autograd.Function):
     """M H; the gradient of H is Mᵀ G, and M has none."""
 
@@ -231,7 +260,7 @@ class OnGraph(nn.Module):
 
     def __init__(self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int]) -> None:
         super().__init__()
-        self.features = Sparse.of(features)
+        self.features = _constant(features)
         self.nodes, self.trials = len(features), len(seeds)
         self.adjacency = normalized_adjacency(edges, self.nodes)
         self.streams = Streams(seeds)
@@ -240,6 +269,13 @@ class OnGraph(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.features, self.adjacency = self.features.apply(fn), self.adjacency.apply(fn)
         return self
+
+
+def _constant(features: Tensor) -> Sparse | Dense:
+    """Return features in the form in which products with them are fast: dense if half of them or more are not 0."""
+    if features.layout == torch.strided and 2 * int((features != 0).sum()) >= features.numel():
+        return Dense(features)
+    return Sparse.of(features)
 
 
 def check_rate(name: str, rate: float) -> float:

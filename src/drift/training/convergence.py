@@ -1,8 +1,9 @@
 """When a phase ends: after a fixed number of steps, or when it has converged; in either case when time is up.
 
 The start has converged when its loss has reached a plateau. In the game the loss says little, because its target, the
-pseudo-labels, moves: the game has converged when the predicted classes of a fixed sample of unlabelled rows stay the
-same.
+pseudo-labels, moves: the game has converged when the predicted classes of a fixed sample of unlabelled rows no longer
+drift. Some rows change back and forth for as long as a student is trained with dropout; the classes drift as long as
+they differ more from those of two checks ago than from those of the last check.
 """
 
 import math
@@ -115,14 +116,14 @@ class Convergence(Callback):
         self.run = run
         self.ends: list[PhaseEnd] = []
         self.plateau = Plateau(run.settings.window, run.settings.tolerance)
-        self.classes: Tensor | None = None  # of the sample, when it was last predicted
-        self.stable = 0  # checks in a row in which the classes stayed the same
+        self.classes: list[Tensor] = []  # of the sample, at the last two checks
+        self.stable = 0  # checks in a row in which the classes did not drift
         self.reason: Reason | None = None
 
     def enter(self) -> None:
         """Begin a phase."""
         self.plateau.reset()
-        self.classes, self.stable, self.reason = None, 0, None
+        self.classes, self.stable, self.reason = [], 0, None
 
     def on_step_end(self, state: TrainingState) -> None:
         settings = self.run.settings
@@ -149,10 +150,10 @@ class Convergence(Callback):
         if state.step % self.run.settings.window:
             return False
         classes = watched_classes(self.run.method, unlabeled, self.run.machine, WATCHED)
-        if self.classes is not None:
-            same = changed_share(self.classes, classes) <= self.run.settings.tolerance
-            self.stable = self.stable + 1 if same else 0
-        self.classes = classes
+        if len(self.classes) == 2:
+            long_ago, lately = (changed_share(earlier, classes) for earlier in self.classes)
+            self.stable = self.stable + 1 if long_ago - lately <= self.run.settings.tolerance else 0
+        self.classes = [*self.classes[-1:], classes]
         return self.stable >= STABLE and state.step >= least_game_steps(self.run.method)
 
     def _time_is_up(self, minutes: float, state: TrainingState) -> bool:

@@ -35,7 +35,7 @@ class TrainingSettings(Settings):
         ge=0,
         lt=1,
         description="Convergence: a phase has converged when, twice in a row, the mean loss of a window falls by less"
-        " than this part of the first loss, or no more predicted classes than this share change.",
+        " than this part of the first loss, or the predicted classes drift by no more than this share.",
     )
     return_to_start: bool = Field(
         True, description="Without a dev set, return to the start if the second phase was unstable or did harm."

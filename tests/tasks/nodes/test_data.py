@@ -61,6 +61,22 @@ def test_without_a_split_all_labels_but_dev_and_test_are_trained_on(dev: int, te
     assert np.array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(labels >= 0))
 
 
+def test_all_given_labels_are_trained_on_unless_the_user_asks_otherwise() -> None:
+    labels = np.where(np.arange(30) < 12, np.arange(30) % 3, -1)
+    data = read(small_graph(splits={}, labels=labels))
+    assert np.array_equal(data.splits[0].train, np.arange(12))
+    assert len(data.dev) == len(data.test) == 0
+
+
+def test_hidden_labels_are_scored_and_are_not_dev() -> None:
+    graph = small_graph(60, splits={})
+    data = read(graph, labels_per_class=2)
+    assert (len(data.dev), len(data.test)) == (0, 30)  # half of the labels: there are fewer than 1,000
+    for split in data.splits:
+        assert len(split.train) == 6
+        assert not np.isin(split.train, data.test).any()
+
+
 def test_dev_and_test_are_the_same_with_random_labels_and_with_all() -> None:
     graph = small_graph(splits={})
     drawn = read(graph, labels_per_class=2, dev_nodes=6, test_nodes=6)

@@ -15,6 +15,7 @@ from drift.runs import run as execution
 from drift.runs.result import Run
 from drift.tasks.nodes import task as node_task
 from drift.tasks.nodes.model import NodeModel
+from drift.tasks.nodes.settings import NodeModelSettings
 from tests.runs.small import metrics_of
 from tests.runs.small_graphs import RECIPE, same_weights, small_graph, small_node_fit, write_npz
 from tests.training.runs import stopped_after
@@ -116,23 +117,25 @@ def test_a_large_graph_gets_a_note_about_sampling(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("neighbours", [None, 2])
-def test_rows_are_not_scaled_by_default_if_a_feature_is_negative(neighbours: int | None) -> None:
-    graph = crowded()
-    negative = small_graph(60, edges=graph.edges, features=graph.features - graph.features.mean(1, keepdim=True))
-    run, unscaled = (
-        small_node_fit(negative, settings={"model": {"neighbours": neighbours, "scale_rows": scale}})
-        for scale in (None, False)
-    )
-    assert same_weights(run, unscaled)
-    positive = [
-        small_node_fit(graph, settings={"model": {"neighbours": neighbours, "scale_rows": scale}})
-        for scale in (None, True)
-    ]
-    assert same_weights(*positive)
-    # Scaling does not change rows that sum to 1.
-    ones = small_graph(60, edges=graph.edges, features=torch.softmax(graph.features, 1))
-    models = [replace(run.model, design=replace(run.model.design, scale_rows=scale)) for scale in (True, False)]
-    np.testing.assert_allclose(*(model.predict_proba(ones) for model in models), rtol=1e-4)
+def test_features_are_scaled_by_what_they_are(neighbours: int | None) -> None:
+    """Dense features have their columns scaled, sparse ones that are not negative their rows."""
+
+    def fit(graph: Graph, scaling: str) -> Run:
+        return small_node_fit(graph, settings={"model": {"neighbours": neighbours, "scaling": scaling}})
+
+    dense, words = crowded(), small_graph(60, edges=crowded().edges)
+    words = replace(words, features=torch.eye(60)[:, :20].to_sparse_csr())
+    for graph, same, other in ((dense, "together", "rows"), (words, "rows", "together")):
+        run = fit(graph, "auto")
+        assert same_weights(run, fit(graph, same))
+        assert not same_weights(run, fit(graph, other))
+        assert run.model.design.scaling.way == same
+
+
+@pytest.mark.parametrize(("old", "new"), [(True, "rows"), (False, "none"), (None, "auto")])
+def test_the_old_name_of_the_scaling_is_accepted(old: bool | None, new: str) -> None:
+    with pytest.warns(FutureWarning, match="scale_rows is now scaling"):
+        assert NodeModelSettings.read({"scale_rows": old}).scaling == new
 
 
 @pytest.mark.parametrize(

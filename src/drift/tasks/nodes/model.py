@@ -1,6 +1,6 @@
 """A trained model of the nodes of a graph: a graph in, probabilities of named classes out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from drift.data.neighbours import Neighbours
 from drift.errors import ConfigError, DataError
 from drift.models.devices import best_device, device_of
 from drift.models.factory import MadeModel, Make, find_factory, is_factory
+from drift.models.feature_scaling import FeatureScaling
 from drift.models.gcn import GCN
 from drift.models.grand import PUBLISHED, Grand, Recipe
-from drift.models.propagation import OnGraph, dense_row_normalized, row_normalized
+from drift.models.propagation import OnGraph
 from drift.models.sampled_gcn import SampledGCN, layerwise, layerwise_hidden
 from drift.models.saved import read_description, write_description
 from drift.settings import Settings
 
 FORMAT, WEIGHTS = "drift-nodes/1", "weights.safetensors"
+SCALING = "features/"  # begins the names of tensors of the scaling, which are saved beside the weights
 TRAINING = ("learning_rate", "weight_decay", "patience")  # parts of a recipe that a run sets in `training` instead
 
 
@@ -34,7 +36,7 @@ class Design:
     name: gcn, grand, or a function that builds a model, see `find_factory`.
     hidden, dropout: of gcn. recipe, reordered: of GRAND; the recipe of the dataset if it has one.
     neighbours: of gcn, how many are sampled per node to train it; it then predicts in batches.
-    scale_rows: of gcn and grand, features are normalised by row, as in the original works.
+    scaling: of the features; fitted on the graph that is trained on.
     """
 
     name: str = "gcn"
@@ -43,11 +45,11 @@ class Design:
     recipe: dict[str, Any] = field(default_factory=dict)
     reordered: bool = True
     neighbours: int | None = None
-    scale_rows: bool = True
+    scaling: FeatureScaling = field(default_factory=lambda: FeatureScaling("rows"))
 
     def build(self, graph: Graph, classes: int, seeds: Sequence[int]) -> GCN | Grand:
         """One module for all seeds, on this graph."""
-        features = row_normalized(graph.features) if self.scale_rows else graph.features
+        features = self.scaling.apply(graph.features)
         if self.name == "gcn":
             return GCN(features, graph.edges, classes, seeds=seeds, hidden=self.hidden, dropout=self.dropout)
         return Grand(
@@ -56,9 +58,28 @@ class Design:
 
     def build_sampled(self, graph: Graph, classes: int, seed: int) -> tuple[SampledGCN, Tensor, Neighbours]:
         """A module that is called with the neighbours of some nodes, and the features and neighbours of all nodes."""
-        features = dense_row_normalized(graph.features) if self.scale_rows else graph.features.to_dense()
+        features = self.scaling.apply(graph.features, dense=True)
         module = SampledGCN(features.shape[1], classes, seed=seed, hidden=self.hidden, dropout=self.dropout)
         return module, features, Neighbours(graph.edges, len(features))
+
+    def build_made(self, make: Make, graph: Graph, classes: int, seed: int) -> MadeModel:
+        """The module that a user's function makes, on this graph."""
+        scaled = replace(graph, features=self.scaling.apply(graph.features, dense=True))
+        return MadeModel(make, scaled, classes, name=self.name, seed=seed)
+
+    def described(self) -> dict[str, Any]:
+        """The fields as JSON values; tensors of the scaling are kept beside them."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**named, "scaling": self.scaling.way}
+
+    @classmethod
+    def read(cls, described: dict[str, Any], tensors: Mapping[str, Tensor]) -> "Design":
+        """The design that `described` described. tensors: of the scaling."""
+        values = dict(described)
+        if "scaling" not in values:  # before there was a choice, features of a factory's model were not scaled
+            scaled = values.pop("scale_rows", True) and not is_factory(values["name"])
+            values["scaling"] = "rows" if scaled else "none"
+        return cls(**{**values, "scaling": FeatureScaling(values["scaling"], **tensors)})
 
 
 def published_recipe(graph: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +177,7 @@ class NodeModel:
                 f"{name} made the model, and its code is run only if you name it; if you trust it, name it again:"
                 f" --model {name}, or drift.load(run, model={name!r})"
             )
-        module = MadeModel(self.make, graph, len(self.classes), name=name, seed=0)
+        module = self.design.build_made(self.make, graph, len(self.classes), 0)
         try:
             module.inner.load_state_dict(self.weights)
         except RuntimeError as error:
@@ -169,17 +190,20 @@ class NodeModel:
     def save(self, folder: Path) -> None:
         """Write the model as safetensors and JSON."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file({name: value.contiguous() for name, value in self.weights.items()}, folder / WEIGHTS)
+        scaling = {SCALING + name: value for name, value in self.design.scaling.state_dict().items()}
+        save_file({name: value.contiguous() for name, value in {**self.weights, **scaling}.items()}, folder / WEIGHTS)
         description = {"format": FORMAT, **{name: getattr(self, name) for name in ("classes", "width", "temperature")}}
-        write_description(folder, {**description, "design": asdict(self.design)})
+        write_description(folder, {**description, "design": self.design.described()})
 
     @classmethod
     def load(cls, folder: Path) -> "NodeModel":
         """Open what `save` wrote."""
 
         def opened(description: dict[str, Any]) -> NodeModel:
-            weights = load_file(folder / WEIGHTS)
-            design = Design(**description["design"])
+            saved = load_file(folder / WEIGHTS)
+            weights = {name: value for name, value in saved.items() if not name.startswith(SCALING)}
+            scaling = {name.removeprefix(SCALING): value for name, value in saved.items() if name not in weights}
+            design = Design.read(description["design"], scaling)
             temperature = description["temperature"]
             return cls(weights, design, description["classes"], description["width"], temperature=temperature)
 

@@ -1,8 +1,9 @@
 """Settings of runs on the nodes of a graph."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from drift.settings import Settings
 
@@ -20,8 +21,18 @@ class NodeDataSettings(Settings):
     labels_per_class: int | None = Field(
         None, ge=1, description="Train on this many random labels per class, drawn by seed; default: the graph's split."
     )
-    dev_nodes: int = Field(500, ge=0, description="Nodes for model selection, where the graph has no split of its own.")
-    test_nodes: int = Field(1000, ge=0, description="Nodes to score, where the graph has no split of its own.")
+    dev_nodes: int = Field(
+        0,
+        ge=0,
+        description="Labelled nodes to hold out for model selection, where the graph has no dev nodes of its own; they"
+        " count toward the label budget.",
+    )
+    test_nodes: int | None = Field(
+        None,
+        ge=0,
+        description="Labelled nodes to hold out for a score, where the graph has no test nodes of its own; default:"
+        " 1,000 with labels_per_class, otherwise none: all labels are used to train.",
+    )
     is_weak: ClassVar[bool] = False
 
 
@@ -41,7 +52,15 @@ class NodeModelSettings(Settings):
     neighbours: int | None = Field(
         None, ge=1, description="gcn: sample this many neighbours per node and step; default: the whole graph."
     )
-    scale_rows: bool | None = Field(
-        None,
-        description="gcn and grand: divide each node's features by their sum; default: true if none is negative.",
+    scaling: Literal["auto", "rows", "columns", "together", "none"] = Field(
+        "auto",
+        description="Scaling of features. rows: divide each node's features by their sum. columns: subtract the mean of"
+        " each feature and divide by its standard deviation. together: subtract means and divide all by one number."
+        " auto: rows if features are sparse and not negative; otherwise together, or columns if units differ.",
     )
+    renamed: ClassVar[Mapping[str, str]] = {"scale_rows": "scaling"}
+
+    @field_validator("scaling", mode="before")
+    @classmethod
+    def _from_scale_rows(cls, scaling: Any) -> Any:
+        return {True: "rows", False: "none", None: "auto"}.get(scaling, scaling)  # values of the old name

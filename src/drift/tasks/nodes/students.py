@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from drift.data.examples import Examples
 from drift.data.graphs import Graph
 from drift.data.neighbours import SampledNodes
 from drift.errors import ConfigError
 from drift.models.factory import MadeModel, find_factory, is_factory
+from drift.models.feature_scaling import FeatureScaling
 from drift.models.propagation import OnGraph
 from drift.models.sampled_gcn import SampledGCN
 from drift.settings import nearest
@@ -53,10 +53,7 @@ def choose_kind(model: Mapping[str, Any]) -> Kind:
 
 def _design(settings: NodeModelSettings, graph: Graph, recipe: dict[str, Any] | None = None) -> Design:
     shared = {name: getattr(settings, name) for name in ("name", "hidden", "dropout", "reordered", "neighbours")}
-    scale_rows = settings.scale_rows
-    if scale_rows is None:  # the sum of positive and negative features may be near 0
-        scale_rows = not (_values(graph.features) < 0).any()
-    return Design(recipe=recipe or {}, scale_rows=bool(scale_rows), **shared)
+    return Design(recipe=recipe or {}, scaling=FeatureScaling.fit(graph.features, settings.scaling), **shared)
 
 
 def _gcn(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int]) -> NodeStudent:
@@ -97,13 +94,9 @@ def _from_factory(settings: NodeModelSettings, graph: Graph, seeds: Sequence[int
         assert isinstance(student, MadeModel)
         return NodeModel.of_made(student, make, design, graph.classes)
 
-    module = MadeModel(make, graph, len(graph.classes), name=design.name, seed=seed)
+    module = design.build_made(make, graph, len(graph.classes), seed)
     nodes = Nodes(len(graph.labels))
     return NodeStudent(module, nodes, nodes, finish, [ONE_SEED.format("the model is not one of ours")])
-
-
-def _values(features: Tensor) -> Tensor:
-    return features if features.layout == torch.strided else features.values()
 
 
 GCN = Kind("gcn", "a graph convolutional network", _gcn, stacked=True)
