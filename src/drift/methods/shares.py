@@ -37,8 +37,9 @@ def estimate_shares(
     Stein), with m labels: q' = u + (1 - λ)(q - u), λ = min(1, NOISE / (m ‖q - u‖²)).
 
     If labels were chosen per class, the start takes all classes for equally common, and too many rows for rare ones.
-    With a share a of right predictions, and errors spread evenly over the other classes, q' = a π + (1 - a)(1 - π)/(C - 1),
-    which is solved for π. The mean confidence c of the start stands for a, half way to 1: a = (1 + c)/2.
+    With a share a of right predictions, and errors spread evenly over the other classes,
+    q' = a π + (1 - a)(1 - π)/(C - 1), which is solved for π. The mean confidence c of the start stands for a, half way
+    to 1: a = (1 + c)/2.
 
     If labels were drawn at random, their counts n_j are evidence, too: π_j ∝ n_j + WEIGHT q'_j.
 
