@@ -40,6 +40,11 @@ def fit(
     labels_per_class: int | None = typer.Option(
         None, min=1, help="Keep N labels per class (simulates a small budget)."
     ),
+    labels_are: str | None = typer.Option(
+        None,
+        metavar="random|per-class",
+        help="How rows were chosen for labelling; random counts tell class shares. Default: as the counts suggest.",
+    ),
     method: str | None = typer.Option(None, help="drift (default), one of `drift methods`, or file.py:Class."),
     model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, `textcnn`, `gcn` or `grand`."),
     finetune: bool | None = typer.Option(

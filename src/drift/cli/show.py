@@ -60,24 +60,22 @@ def show_run(run: "Run", console: Console | None = None) -> None:
 
 
 def _show_scores(run: "Run", console: Console) -> None:
-    from drift.runs.report import spread
+    from drift.runs.summary import caption, score_rows, verdict
 
     record = run.record
-    scored = {name: scores for name in ("dev", "test") if (scores := record.scores_on(name)) is not None}
-    if not scored:
+    rows = score_rows(record)
+    if rows:
+        view = Table(box=None, pad_edge=False)
+        for heading in ("", record.unit, *record.measures.values()):
+            view.add_column(heading, justify="right" if heading else "left")
+        for row in rows:
+            view.add_row(*map(escape, row))
+        console.print(view)
+        if explained := caption(record):
+            console.print(explained, highlight=False)
+    else:
         console.print(
             f"No dev and no test set: nothing to score. Give {run.task.ask_for_scores} to know how good it is."
         )
-        return
-    view = Table(box=None, pad_edge=False)
-    for heading in ("", record.unit, *record.measures.values()):
-        view.add_column(heading, justify="right" if heading else "left")
-    for name, scores in scored.items():
-        view.add_row(name, f"{scores.rows:,}", *(spread(scores, measure) for measure in record.measures))
-    console.print(view)
-    if len(record.seeds) > 1:
-        console.print(
-            f"mean ± standard deviation of {len(record.seeds)} seeds; kept: seed {record.kept_seed},"
-            f" {record.kept_because}",
-            highlight=False,
-        )
+    for line in verdict(record):
+        console.print(escape(line), highlight=False)

@@ -42,6 +42,7 @@ def fit(
     rules: Any = None,
     encoding: str | None = None,
     labels_per_class: int | None = None,
+    labels_are: str | None = None,
     model: str | None = None,
     finetune: bool | None = None,
     method: str | type[Method] | None = None,
@@ -87,6 +88,9 @@ def fit(
         Encoding of text files.
     labels_per_class : int, default=None
         Keep this many labels per class (simulates a small budget).
+    labels_are : {"random", "per-class"}, default=None
+        How rows were chosen for labelling. Counts of random labels are evidence of class shares. By default, the counts
+        themselves decide.
     model : str, default="default"
         An encoder by name or folder, "default", "textcnn" or "vampire"; for nodes "gcn", "grand" or `file.py:function`.
     finetune : bool, default=None
@@ -135,7 +139,7 @@ def fit(
 
 # Options that may name Python code, and where a configuration has them: group and key.
 CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
-COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class")  # settings of data by name
+COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class", "labels_are")  # of data
 EXECUTION = {"out", "callbacks", "resume", "dry_run", "onnx", "quiet"}  # parameters of `fit` that are not the request
 
 

@@ -13,11 +13,11 @@ from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.prediction_rings import ring_sections
 from drift.runs.record import read_record, read_settings
 from drift.runs.result import REPORT
+from drift.runs.summary import caption, score_rows, spread, verdict
 from drift.runs.usage_report import origin_sections, usage_sections
 from drift.tasks import Task
 from drift.tasks.parts import Draw
-from drift.tasks.record import HeldOutScores, RunRecord, Scores
-from drift.tasks.scoring import mean_and_spread
+from drift.tasks.record import RunRecord, Scores
 from drift.training.run_folder import TRACE, RunFolder
 from drift.training.trace import read_trace
 
@@ -104,39 +104,28 @@ def _entries(trace: Path, record: RunRecord) -> list[dict[str, Any]]:
     return entries
 
 
-def spread(part: HeldOutScores | None, measure: str) -> str:
-    """One score over all seeds: "74.11 ± 6.70"."""
-    return "" if part is None else mean_and_spread([seed[measure] for seed in part.scores])
-
-
 def score_section(record: RunRecord) -> Section:
-    """The result in one sentence, what it cost in labels, and all scores."""
-    budget, seeds, part = record.label_budget, len(record.seeds), record.held_out
-    name = record.measures[record.measure]
+    """The result in one sentence, what it cost in labels, and all scores beside those of simple baselines."""
+    budget = record.label_budget
     text = [_headline(record)]
     text += [note for note in record.notes if note.startswith(WARNING)]
+    text += [f"{line[:1].upper()}{line[1:]}." for line in verdict(record)]
     text.append(
         f"Label budget: {budget.total:,} gold labels, {budget.train:,} for training and {budget.dev:,} of dev for model"
         f" selection. Trained on {record.training_rows:,} {record.unit}, with or without label."
     )
+    seeds, part = len(record.seeds), record.held_out
     if seeds > 1:
-        kept = f"The model of seed {record.kept_seed} of {seeds} was kept ({record.kept_because})"
+        kept = f"The model is that of seed {record.kept_seed} of {seeds} ({record.kept_because})"
+        if record.averaged:
+            kept = f"The model is {record.kept_because}"
         if part is not None:
-            kept += f"; over all seeds, {name} is {spread(record.scores_on(part), record.measure)} %"
+            name = record.measures[record.measure]
+            kept += f"; over single seeds, {name} is {spread(record.scores_on(part), record.measure)} %"
         text.append(f"{kept}.")
-    start = None
-    if record.start_on_dev and record.dev is not None:
-        start = HeldOutScores(rows=record.dev.rows, scores=record.start_on_dev)
-    rows = []
-    for title, scores in (("dev, start", start), ("dev, final", record.dev), ("test, final", record.test)):
-        if scores is not None:
-            measured = [spread(scores, measure) for measure in record.measures]
-            if seeds > 1:
-                measured.append(f"{100 * scores.scores[record.kept][record.measure]:.2f}")
-            rows.append([title, f"{scores.rows:,}", *measured])
-    headings = ["scores in %", record.unit, *record.measures.values(), *([f"{name}, kept"] if seeds > 1 else [])]
-    caption = f"Mean ± standard deviation of {seeds} seeds" if seeds > 1 else "One seed"
-    return Section("Results", text, [Table(headings, rows, caption)] if rows else [])
+    rows = score_rows(record)
+    headings = ["scores in %", record.unit, *record.measures.values()]
+    return Section("Results", text, [Table(headings, rows, caption(record) or "One seed")] if rows else [])
 
 
 def _headline(record: RunRecord) -> str:
@@ -147,7 +136,8 @@ def _headline(record: RunRecord) -> str:
             "Not known: there was no dev and no test set, so nothing was measured. Label some rows that were not"
             " trained on, and score the model with drift evaluate."
         )
-    score = 100 * scores.scores[record.kept][record.measure]
+    assert part is not None
+    score = 100 * (record.model_scores(part) or {})[record.measure]
     rows = f"{scores.rows:,} {part} {record.unit}"
     if record.measure == "accuracy":
         result = f"The classifier is right on {score:.2f} % of {rows}"
@@ -186,18 +176,17 @@ def calibration_sections(record: RunRecord, draw: Draw) -> list[Section]:
     before, after = (f"{100 * error:.1f}" for error in (calibration.error_before, calibration.error_after))
     where = f"on {scores.rows:,} {part} {record.unit}"
     bins = {"as trained": [each.model_dump() for each in calibration.bins_before]}
-    if record.dev is not None:
+    if calibration.temperature != 1.0:
+        fitted = "on dev" if record.dev is not None else "on labels that were left out in turn"
         text = (
             f"The expected calibration error is {before} points as trained ({where}), and {after} with a temperature of"
-            f" {calibration.temperature:.2f}, which was fitted on dev."
+            f" {calibration.temperature:.2f}, which was fitted {fitted}."
         )
         if part == "dev":
             text += " The same rows gave the temperature, so the error on other rows will be somewhat larger."
         bins["with temperature"] = [each.model_dump() for each in calibration.bins_after]
     else:
-        text = (
-            f"The expected calibration error is {before} points ({where}). Without a dev set no temperature was fitted."
-        )
+        text = f"The expected calibration error is {before} points ({where}). No temperature was fitted."
     caption = "One dot per bin of confidence; on the diagonal, confidence equals accuracy."
     picture = draw(figures.reliability(bins), "reliability", f"Reliability diagram. {text}", caption)
     return [Section("Calibration", [text], pictures=[picture])]

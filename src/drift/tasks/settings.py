@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from drift.data.columns import LABEL_NAMES, WEAK_NAMES, recognised_weak
 from drift.data.table_splits import recognised_split, split_table
 from drift.data.tables import source_name
 from drift.errors import ConfigError, DriftError
+from drift.methods.shares import LabelsAre
 from drift.settings import Settings
 
 
@@ -30,7 +31,7 @@ class TableSettings(Settings):
     label: str | None = Field(None, description="Column with the labels.")
     weak: str | None = Field(None, description="Column with noisy labels, from a crowd, a language model or rules.")
     rules: str | None = Field(None, description="File with rules that give noisy labels.")
-    labels_are: Literal["random", "per-class"] | None = Field(
+    labels_are: LabelsAre | None = Field(
         None,
         description="How rows were chosen for labelling: random, so that class counts are evidence of class shares, or"
         " per-class. Default: as the counts suggest.",

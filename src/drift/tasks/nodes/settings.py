@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from drift.methods.shares import LabelsAre
 from drift.settings import Settings
 
 
@@ -20,6 +21,9 @@ class NodeDataSettings(Settings):
     directed: bool = Field(False, description="Keep edges directed; otherwise each edge also counts in reverse.")
     labels_per_class: int | None = Field(
         None, ge=1, description="Train on this many random labels per class, drawn by seed; default: the graph's split."
+    )
+    labels_are: LabelsAre | None = Field(
+        None, description="How nodes were chosen for labelling: random or per-class. Default: as the counts suggest."
     )
     dev_nodes: int = Field(
         0,

@@ -91,6 +91,7 @@ class NodeTask(Task):
             if len(rest[0])
             else None,
             None if dev is None else dev.part,
+            labels_are=self.config.data.labels_are if self.same_labels else "per-class",
         )
         return Prepared(student.module, training, dev, lambda: held_out(data.test), student.finish, student.notes)
 

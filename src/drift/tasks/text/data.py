@@ -20,7 +20,7 @@ from drift.tasks.text.settings import TextDataSettings
 if TYPE_CHECKING:
     import datasets
 
-    from drift.weak import Summary
+    from drift.weak import RuleSet, Summary
 
 MANY_LABELS = 20  # with fewer labels, it is normal that each is of another class
 
@@ -42,7 +42,7 @@ class TextData:
     texts: the rows of train, then those of the unlabelled table.
     gold, weak: class indices of `texts`, `(n,)`, -1 for none.
     notes: what a user should know, such as guessed columns and overlaps.
-    rules: diagnostics of the rules that gave the weak labels.
+    rules: diagnostics of the rules that gave the weak labels. rule_set: these rules.
     extra_columns: further columns of texts, by name.
     """
 
@@ -55,6 +55,7 @@ class TextData:
     test: LabeledTexts | None
     notes: list[str]
     rules: "Summary | None" = None
+    rule_set: "RuleSet | None" = None
     extra_columns: dict[str, "datasets.Dataset"] = field(default_factory=dict)
 
     @property
@@ -91,9 +92,10 @@ def read_text_data(
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
     notes += [*settings.recognition_notes(), *columns.notes]
     notes += _check_empty(train, columns.text)
-    summary = None
+    summary = rules = None
     if settings.rules is not None:
-        weak, summary = _apply_rules(train, sources, columns, settings)
+        rules = _rule_set(sources, settings)
+        weak, summary = _apply_rules(rules, train, sources, columns, settings)
         train = replace(train, weak=weak)
     classes = _classes(train, is_weak=settings.is_weak, named=named_classes)
     notes += _class_notes(classes, train.weak if settings.is_weak else train.labels)
@@ -104,7 +106,7 @@ def read_text_data(
     data.notes.extend(_overlaps(data.texts, held_out))
     _check_enough(data, None if settings.is_weak else settings.labels_per_class, named_classes)
     extra = {name: _extra_column(name, sources, settings.encoding, kept) for name in extra_columns}
-    return replace(data, dev=held_out["dev"], test=held_out["test"], rules=summary, extra_columns=extra)
+    return replace(data, dev=held_out["dev"], test=held_out["test"], rules=summary, rule_set=rules, extra_columns=extra)
 
 
 def _training_columns(settings: TextDataSettings, sources: Mapping[str, Any]) -> TextColumns:
@@ -211,14 +213,20 @@ def _extra_column(name: str, sources: Mapping[str, Any], encoding: str, kept: np
     return store_texts(chain(texts["text"], more["text"]))
 
 
-def _apply_rules(
-    train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
-) -> tuple[list[str | None], "Summary"]:
-    """Weak labels from rules, and diagnostics of the rules. Rules come from a file or as a RuleSet."""
-    from drift.weak import RuleSet, label
+def _rule_set(sources: Mapping[str, Any], settings: TextDataSettings) -> "RuleSet":
+    """The rules of a run, from a file or as an object."""
+    from drift.weak import RuleSet
 
     source = sources.get("rules")
-    rules: RuleSet = source if isinstance(source, RuleSet) else RuleSet.from_file(str(settings.rules))
+    return source if isinstance(source, RuleSet) else RuleSet.from_file(str(settings.rules))
+
+
+def _apply_rules(
+    rules: "RuleSet", train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
+) -> tuple[list[str | None], "Summary"]:
+    """Weak labels from rules, and diagnostics of the rules."""
+    from drift.weak import label
+
     table: dict[str, list[Any]] = {name: [] for name in rules.columns}
     for chunk in read_chunks(sources["train"], encoding=settings.encoding) if table else ():
         for name, values in table.items():

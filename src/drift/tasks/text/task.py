@@ -11,6 +11,7 @@ import torch
 from drift.data.cache import content_key
 from drift.data.examples import Labeled, Unlabeled
 from drift.data.folds import left_out
+from drift.data.labels import UNLABELED
 from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import INDEPENDENT_ROWS, TEXTS
@@ -174,6 +175,21 @@ class TextTask(Task):
             *arguments, [*classes, *held_out.unknown], lambda row: excerpt(texts[row]["text"])
         )
         return {**judge_classes(*arguments, classes), "mistakes": mistakes}
+
+    def baselines(self, part: str) -> dict[str, np.ndarray]:
+        """The rules themselves, if they read only the text; texts that none covers get the commonest weak label."""
+        held_out, rules = self.data.test if part == "test" else self.data.dev, self.data.rule_set
+        if held_out is None or rules is None or rules.columns:
+            return {}
+        from drift.weak import label
+
+        weak, classes = self.data.labels, self.data.classes
+        commonest = int(np.bincount(weak[weak != UNLABELED]).argmax())
+        code_of = {name: code for code, name in enumerate(classes)}
+        votes = [code_of.get(str(vote)) for vote in label(list(held_out.texts["text"]), rules).labels]
+        covered = sum(vote is not None for vote in votes) / len(votes)
+        answers = np.eye(len(classes))[[commonest if vote is None else vote for vote in votes]]
+        return {f"rules ({100 * covered:.0f} % covered)": answers}
 
     def describe(self, target: int) -> str:
         return excerpt(self.data.texts[target]["text"])

@@ -1,0 +1,137 @@
+"""The result of a run in a few lines and one table, for the terminal and for the page."""
+
+from collections.abc import Sequence
+
+from drift.tasks.record import HeldOutScores, RunRecord, Scores
+from drift.tasks.scoring import mean_and_spread
+
+MOST_SHARES = 10  # classes whose shares are listed
+
+
+def spread(part: HeldOutScores | None, measure: str) -> str:
+    """One score over all seeds: "74.11 ± 6.70"."""
+    return "" if part is None else mean_and_spread([seed[measure] for seed in part.scores])
+
+
+def score_rows(record: RunRecord) -> list[list[str]]:
+    """The rows of the table of scores: simple baselines, the start and the result, on dev and on test.
+
+    Each row has a title, the number of rows, and one text per measure.
+    """
+    rows = []
+    for name in ("dev", "test"):
+        part = record.scores_on(name)
+        if part is None:
+            continue
+        rows += [_row(f"{name}: {title}", part, _percent(record, scores)) for title, scores in part.baselines.items()]
+        if (start := _start(record, name, part)) is not None:
+            rows.append(_row(f"{name}: start", part, start))
+        rows.append(_row(f"{name}: result", part, _result(record, name, part)))
+    return rows
+
+
+def _row(title: str, part: HeldOutScores, values: Sequence[str]) -> list[str]:
+    return [title, f"{part.rows:,}", *values]
+
+
+def _percent(record: RunRecord, scores: Scores) -> list[str]:
+    return [f"{100 * scores[measure]:.2f}" for measure in record.measures]
+
+
+def _result(record: RunRecord, name: str, part: HeldOutScores) -> list[str]:
+    model = record.model_scores(name)
+    if record.averaged and model is not None:
+        return _percent(record, model)
+    return [spread(part, measure) for measure in record.measures]
+
+
+def _start(record: RunRecord, name: str, part: HeldOutScores) -> list[str] | None:
+    if record.averaged and part.start_model is not None:
+        return _percent(record, part.start_model)
+    start = part.start or (record.start_on_dev if name == "dev" else None)
+    if start is None:
+        return None
+    return [mean_and_spread([seed[measure] for seed in start]) for measure in record.measures]
+
+
+def caption(record: RunRecord) -> str:
+    """What the numbers of the table are."""
+    seeds = len(record.seeds)
+    if record.averaged:
+        return f"of the kept model, {record.kept_because}"
+    if seeds > 1:
+        return f"mean ± standard deviation of {seeds} seeds; kept: seed {record.kept_seed}, {record.kept_because}"
+    return ""
+
+
+def verdict(record: RunRecord) -> list[str]:
+    """What self-training did, and how sure the result is; one sentence per entry."""
+    return [*_gain(record), *_certainty(record), *_advice(record)]
+
+
+def _gain(record: RunRecord) -> list[str]:
+    """ "self-training: 90.5 -> 98.4", or why the start was kept."""
+    choice = record.choice
+    if choice is not None and choice.kept_start == choice.seeds:
+        return [f"kept the start: {choice.reason}"]
+    lines = []
+    if choice is not None and choice.kept_start:
+        lines.append(f"kept the start in {choice.kept_start} of {choice.seeds} seeds: {choice.reason}")
+    ends = _start_and_result(record)
+    if ends is not None:
+        before, after, where = ends
+        lines.insert(0, f"self-training: {100 * before:.1f} -> {100 * after:.1f} ({where})")
+    return lines
+
+
+def _start_and_result(record: RunRecord) -> tuple[float, float, str] | None:
+    name, measure = record.held_out, record.measure
+    part = None if name is None else record.scores_on(name)
+    if part is None:
+        found = record.estimate
+        return None if found is None else (found.start, found.accuracy, "estimated accuracy")
+    where = f"{record.measures[measure]} on {name}"
+    if record.averaged and part.start_model is not None and part.model is not None:
+        return part.start_model[measure], part.model[measure], where
+    start = part.start or (record.start_on_dev if name == "dev" else None)
+    if start is None:
+        return None
+    before, after = ([seed[measure] for seed in seeds] for seeds in (start, part.scores))
+    return sum(before) / len(before), sum(after) / len(after), where
+
+
+def _certainty(record: RunRecord) -> list[str]:
+    """The interval of the accuracy, or an estimate if there is no test set."""
+    part = None if record.held_out is None else record.scores_on(record.held_out)
+    lines = []
+    if part is not None and part.interval is not None:
+        low, high = (100 * end for end in part.interval)
+        drawn = "" if record.averaged or len(record.seeds) == 1 else "; ± is the spread over draws of labels and seeds"
+        lines.append(
+            f"95 % interval of the kept model's accuracy: {low:.1f} to {high:.1f}, for {part.rows:,}"
+            f" {record.held_out} {record.unit}{drawn}"
+        )
+    if record.estimate is not None and record.test is None:
+        estimate = record.estimate
+        low, high = (100 * end for end in estimate.interval)
+        lines.append(
+            f"estimated accuracy: {100 * estimate.accuracy:.1f} % (95 % interval {low:.1f} to {high:.1f}), cross-fitted"
+            f" on {estimate.labels:,} labels; not a test score"
+        )
+    return lines
+
+
+def _advice(record: RunRecord) -> list[str]:
+    """Phases that might have gone on, and class shares that were assumed."""
+    lines = [str(end) for end in record.phases if end.reason in ("maximum", "minutes")]
+    if record.best_steps and record.phases:
+        last = record.phases[-1]
+        late = sum(step == last.steps for step in record.best_steps)
+        if late > len(record.best_steps) / 2 and last.reason == "steps":
+            lines.append("most seeds were best on dev at the last step: train longer (training.steps)")
+    if record.class_shares is not None:
+        pairs = list(zip(record.classes, record.class_shares.shares, strict=True))[:MOST_SHARES]
+        listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in pairs)
+        more = ", ..." if len(record.classes) > MOST_SHARES else ""
+        lines.append(f"class shares assumed: {listed}{more} ({record.class_shares.source}; method.prior sets them)")
+    return lines
