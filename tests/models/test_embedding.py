@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from drift.data.vector_store import VectorStore
 from drift.errors import ConfigError, DataError, FileError
 from drift.models import embedding
 from drift.models.embedding import Embedder, _tokenized, embed
@@ -234,3 +235,29 @@ def test_faults_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "a-file"))
     with pytest.raises(FileError, match="DRIFT_CACHE"):
         embed(TEXTS[:1], NAME)
+
+
+@pytest.mark.parametrize("other_finishes", [True, False])
+def test_another_process_may_tidy_the_cache_meanwhile(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, other_finishes: bool
+) -> None:
+    expected = np.array(embed(TEXTS, NAME))
+    shutil.rmtree(cache)
+    monkeypatch.setattr(embedding, "TEXTS_PER_FILE", 2)
+    truncated, seen = VectorStore.truncated, []
+
+    def tidied(store: VectorStore, positions: np.ndarray) -> np.ndarray:
+        """Called when all parts are written: the other process removes them, after it has written the whole file."""
+        result = truncated(store, positions)
+        if not seen:
+            seen.append(1)
+            if other_finishes:
+                embed(TEXTS, NAME)
+            else:
+                for file in cache.rglob("*.npy"):
+                    file.unlink()
+        return result
+
+    monkeypatch.setattr(VectorStore, "truncated", tidied)
+    np.testing.assert_allclose(embed(TEXTS, NAME), expected, atol=1e-5)
+    assert len(list(cache.rglob("*.texts.npy"))) == 1

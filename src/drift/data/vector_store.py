@@ -74,7 +74,7 @@ class VectorStore:
         return np.asarray(self._places[positions, 2], dtype=bool)
 
     def read(self, positions: np.ndarray) -> np.ndarray:
-        """Vectors, `(n, width)`. positions: from `find`, none is -1."""
+        """Vectors, `(n, width)`. positions: from `find`, none is -1. FileNotFoundError if a file was removed since."""
         vectors = np.empty((len(positions), self.width), dtype=np.float32)
         places = self._places[positions]
         for number in np.unique(places[:, 0]):

@@ -25,6 +25,7 @@ from drift.models.precision import chosen_precision, in_precision
 FORMAT = "embeddings/2"  # increase it when the same texts and encoder give different vectors
 TEXTS_PER_FILE = 1024  # at most this many are lost in a crash; enough to batch texts of similar length
 FILES_TO_MERGE = 16
+ATTEMPTS = 5  # to assemble a file while other processes tidy the cache
 BATCH_TOKENS = 1024  # tokens per forward pass, padding included
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: bounds how much of a long text is tokenised
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
@@ -103,9 +104,13 @@ class Embedder:
         """Vectors of a few texts, `(n, D)`, in memory. Those that are not stored yet are computed and stored."""
         keys, first, inverse = np.unique(text_keys(checked(texts)), axis=0, return_index=True, return_inverse=True)
         store = self._vectors_store()
-        positions = store.find(keys)
         vectors = np.empty((len(keys), store.width), dtype=np.float32)
-        vectors[positions >= 0] = store.read(positions[positions >= 0])
+        try:
+            positions = store.find(keys)
+            vectors[positions >= 0] = store.read(positions[positions >= 0])
+        except FileNotFoundError:  # another process has removed a file in between
+            store.refresh()
+            positions = np.full(len(keys), -1)
         if len(missing := np.flatnonzero(positions < 0)):
             vectors[missing], truncated = self._forward([texts[int(row)] for row in first[missing]])
             self._keep(store, keys[missing], truncated, vectors[missing])
@@ -125,22 +130,46 @@ class Embedder:
         self, texts: Sequence[str], keys: np.ndarray, store: VectorStore, jobs: int | None, progress: Progress
     ) -> None:
         """Write the file of all these texts; vectors that are stored already are copied."""
-        parts = []
+        parts: list[Path] = []
         with _one_thread_each(jobs) as workers, progress("Embedding texts", len(texts)) as tick:
-            for start in range(0, len(texts), TEXTS_PER_FILE):
-                here = keys[start : start + TEXTS_PER_FILE]
-                missing = _distinct(np.flatnonzero(store.find(here) < 0), here)
-                for _ in range(len(here) - len(missing)):
-                    tick()
-                if len(missing):
-                    rows = [texts[start + int(row)] for row in missing]
-                    vectors, cut = self._forward(rows, workers, tick)
-                    parts.append(store.write(here[missing], cut, [vectors]))
-        pieces = [keys[start : start + TEXTS_PER_FILE] for start in range(0, len(keys), TEXTS_PER_FILE)]
-        positions = [store.find(piece) for piece in pieces]
-        truncated = np.concatenate([np.empty(0, bool), *(store.truncated(each) for each in positions)])
-        whole = store.write(keys, truncated, (store.read(each) for each in positions))
+            for _ in range(ATTEMPTS):
+                parts += self._fill(texts, keys, store, workers, tick)
+                positions = store.find(keys)
+                if (positions >= 0).all() and store.whole(keys) is None:
+                    pieces = np.array_split(positions, max(1, len(positions) // TEXTS_PER_FILE))
+                    try:
+                        whole = store.write(keys, store.truncated(positions), map(store.read, pieces))
+                        break
+                    except FileNotFoundError:  # another process has removed a file that is in its own one now
+                        pass
+                store.refresh()
+                tick = _no_tick  # all texts were counted
+                if store.whole(keys) is not None:
+                    whole = store.file_of(keys)
+                    break
+            else:
+                raise FileError("the cache loses files while they are in use; set a larger DRIFT_CACHE_SIZE")
         store.remove(part for part in parts if part != whole)
+
+    def _fill(
+        self,
+        texts: Sequence[str],
+        keys: np.ndarray,
+        store: VectorStore,
+        workers: ThreadPoolExecutor,
+        tick: Callable[[], None],
+    ) -> list[Path]:
+        """Compute and store all vectors that are missing; return the files."""
+        parts = []
+        for start in range(0, len(texts), TEXTS_PER_FILE):
+            here = keys[start : start + TEXTS_PER_FILE]
+            missing = _distinct(np.flatnonzero(store.find(here) < 0), here)
+            for _ in range(len(here) - len(missing)):
+                tick()
+            if len(missing):
+                vectors, truncated = self._forward([texts[start + int(row)] for row in missing], workers, tick)
+                parts.append(store.write(here[missing], truncated, [vectors]))
+        return parts
 
     def _forward(
         self, texts: list[str], workers: ThreadPoolExecutor | None = None, tick: Callable[[], None] = lambda: None
@@ -183,6 +212,10 @@ class Embedder:
         if self._model is None:
             self._model = in_precision(model, self.precision).to(best_device())
         return self._model, tokenizer
+
+
+def _no_tick() -> None:
+    """Nothing to show."""
 
 
 def _distinct(rows: np.ndarray, keys: np.ndarray) -> np.ndarray:
