@@ -85,7 +85,7 @@ def cross_fitted(outcome: Outcome) -> CrossFitted | None:
     return CrossFitted(combined(start.numpy()), combined(final.numpy()), labels)
 
 
-def wilson_interval(right: float, rows: int) -> tuple[float, float]:
+def wilson_interval(right: float, rows: float) -> tuple[float, float]:
     """The 95 % interval of a share, after Wilson (1927). right: the share that was observed. rows: of how many."""
     z = float(norm.ppf(0.5 + CONFIDENCE / 2))
     center = (right + z * z / (2 * rows)) / (1 + z * z / rows)
@@ -94,14 +94,24 @@ def wilson_interval(right: float, rows: int) -> tuple[float, float]:
 
 
 def estimate(outcome: Outcome) -> dict[str, Any] | None:
-    """The cross-fitted accuracy of start and result, with an interval. The result may be the start, if it was kept."""
+    """The cross-fitted accuracy of start and result, with an interval. The result may be the start, if it was kept.
+
+    Labels of a class together weigh as much as the estimated share of the class: labels that were chosen per class
+    would otherwise estimate the mean over classes. The interval is for as many labels as the weights are worth.
+    """
     left_out = cross_fitted(outcome)
     if left_out is None:
         return None
-    start, final = (float((p.argmax(-1) == left_out.labels).mean()) for p in (left_out.start, left_out.final))
+    labels = left_out.labels
+    weights = np.ones(len(labels))
+    if outcome.shares:
+        shares = np.mean([each.values for each in outcome.shares], axis=0)
+        weights = shares[labels] / np.bincount(labels)[labels]
+    weights = weights / weights.sum()
+    start, final = (float(weights @ (p.argmax(-1) == labels)) for p in (left_out.start, left_out.final))
     return {
-        "labels": len(left_out.labels),
+        "labels": len(labels),
         "start": start,
         "accuracy": final,
-        "interval": wilson_interval(final, len(left_out.labels)),
+        "interval": wilson_interval(min(final, 1.0), float(1 / np.square(weights).sum())),
     }
