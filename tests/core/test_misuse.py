@@ -65,7 +65,6 @@ def refused(kind: type[DriftError], words: list[str], call: Callable[[], Any]) -
         ({"prior": [0.5, 0.5, 0.0]}, ["0.0", "positive share"]),
         ({"prior": [0.5, -0.5, 1.0]}, ["-0.5", "positive share"]),
         ({"prior": [0.5, float("nan"), 0.5]}, ["nan", "positive share"]),
-        ({"unbalanced_class": 0, "prior": [1.0, 1.0, 1.0]}, ["unbalanced_class", "prior", "drop one"]),
         ({"prior": [1.0, 1.0, 1.0], "class_mass": False}, ["prior", "class_mass is off", "drop the prior"]),
         ({"strategy": HardStrategy(), "tau": 0.3}, ["strategy is given", "tau", "set them there"]),
         ({"strategy": SoftStrategy(), "class_mass": False}, ["strategy is given", "class_mass"]),

@@ -100,5 +100,5 @@ def _corrected(shares: np.ndarray, right: float) -> np.ndarray:
 
 
 def _with_floor(shares: np.ndarray) -> tuple[float, ...]:
-    raised = np.maximum(shares, FLOOR / len(shares))
+    raised = np.maximum(shares / shares.sum(), FLOOR / len(shares))
     return tuple((raised / raised.sum()).tolist())

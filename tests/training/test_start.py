@@ -1,0 +1,124 @@
+"""The start is kept during the game: its predictions, and its weights to return to."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from drift.data.examples import Labeled, Unlabeled, Vectors
+from drift.methods import METHODS
+from drift.methods.shares import Shares
+from drift.models.stacked import Stacked
+from drift.tasks.scoring import classification_scores
+from drift.training import start as module
+from drift.training.data import TrainingData
+from drift.training.settings import TrainingSettings
+from drift.training.trainer import Trainer
+
+TRIALS, ROWS = 3, 60
+
+
+def data(*, dev: bool = False, left_out: bool = False) -> TrainingData:
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(ROWS) % 2
+    x = torch.randn(ROWS, 4, generator=generator) + 2 * y.unsqueeze(1)
+    examples = Vectors(x)
+    rows = torch.arange(6).expand(TRIALS, -1)
+    rest = torch.arange(8, ROWS).expand(TRIALS, -1)
+    held = torch.arange(6, 8).expand(TRIALS, -1)
+    return TrainingData(
+        Labeled(examples, rows, y[rows]),
+        Unlabeled(examples, rest),
+        Labeled(examples, torch.arange(8, 20), y[8:20]) if dev else None,
+        left_out=Labeled(examples, held, y[held]) if left_out else None,
+    )
+
+
+def trainer(part: TrainingData, **settings: object) -> Trainer:
+    heads = [nn.Sequential(nn.Linear(4, 2)) for _ in range(TRIALS)]
+    method = METHODS["drift"]
+    options = {"initial_steps": 20, "steps": 10, "learning_rate": 0.05, **settings}
+    return Trainer(
+        Stacked(heads),
+        part,
+        TrainingSettings(**options),
+        method,
+        method.settings_type(),
+        classification_scores,
+        seeds=tuple(range(TRIALS)),
+        observe=lambda: {"test": Labeled(part.labeled.examples, torch.arange(20, 30), torch.arange(10) % 2)},
+    )
+
+
+def test_the_predictions_of_the_start_are_those_of_its_weights() -> None:
+    run = trainer(data())
+    predicted = run.run().start_predictions["test"]
+    other = trainer(data())
+    other.method.student.load_state_dict(run.start.weights)
+    x = data().labeled.examples.inputs(torch.arange(20, 30)).expand(TRIALS, -1, -1)
+    torch.testing.assert_close(other.method.predict_proba(x), predicted)
+
+
+def test_a_dev_set_chooses_and_no_weights_of_the_start_are_kept() -> None:
+    run = trainer(data(dev=True))
+    outcome = run.run()
+    assert outcome.choice is None
+    assert not run.start.weights
+    assert "test" in outcome.start_predictions
+
+
+def test_return_to_start_can_be_turned_off() -> None:
+    run = trainer(data(), return_to_start=False)
+    assert run.run().choice is None
+    assert not run.start.weights
+
+
+def test_only_trials_whose_shares_drifted_return_to_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trainer(data())
+
+    def drifts(shares: list[Shares], classes: np.ndarray) -> list[float]:
+        assert classes.shape[0] == len(shares) == TRIALS
+        return [0.0, 0.9, 0.1]
+
+    monkeypatch.setattr(module, "_drifts", drifts)
+    outcome = run.run()
+    assert outcome.choice is not None
+    assert outcome.choice.start_kept == (False, True, False)
+    assert "90 points" in outcome.choice.reason
+    for name, value in run.method.student.state_dict().items():
+        same = [torch.equal(value[trial], run.start.weights[name][trial]) for trial in range(TRIALS)]
+        assert same == [False, True, False]
+
+
+def test_drift_is_the_total_variation_of_shares() -> None:
+    shares = [Shares((0.5, 0.5), ""), Shares((0.9, 0.1), "")]
+    classes = np.array([[0, 1, 0, 1], [1, 1, 1, 1]])
+    assert module._drifts(shares, classes) == pytest.approx([0.0, 0.9])
+
+
+def test_a_game_that_makes_left_out_labels_unlikely_is_given_up() -> None:
+    labels = torch.zeros(2, 10, dtype=torch.long)
+    sure, unsure = (torch.tensor([p, 1 - p]).expand(2, 10, 2) for p in (0.9, 0.6))
+    wrong = torch.tensor([0.2, 0.8]).expand(2, 10, 2)
+    assert module._less_likely(sure, wrong, labels)
+    assert not module._less_likely(unsure, sure, labels)
+    assert not module._less_likely(wrong, sure, labels)
+
+
+def test_left_out_labels_are_predicted_by_every_trial_before_and_after() -> None:
+    outcome = trainer(data(left_out=True)).run()
+    assert outcome.left_out is not None
+    part, final = outcome.left_out
+    assert final.shape == (*part.labels.shape, 2)
+    assert outcome.start_predictions[module.LEFT_OUT].shape == final.shape
+
+
+def test_shares_are_estimated_for_every_trial_and_survive_a_snapshot() -> None:
+    run = trainer(data())
+    outcome = run.run()
+    assert len(outcome.shares) == TRIALS
+    other = trainer(data())
+    other.enter(1)
+    other.method.load_state_dict(run.method.state_dict())
+    assert other.method.shares == outcome.shares
+    assert other.method.game.strategy == run.method.game.strategy
