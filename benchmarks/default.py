@@ -63,7 +63,7 @@ def peers(tables: Draw) -> dict[str, Any]:
     from drift.models.embedding import embed
 
     x, x_test = (
-        embed(list(table["text"]), "default", pool="auto", precision="auto", max_length=128)
+        embed(list(table["text"]), "default", pool="auto", precision="auto", max_length=256)
         for table in (tables.train, tables.test)
     )
     scaler = StandardScaler().fit(x)
@@ -109,7 +109,7 @@ def render() -> None:
         "",
         "Made by `python benchmarks/default.py run` and `render`; one line per draw in default.jsonl. Each draw has",
         "other labelled rows and, where classes are thinned, other rows and another order of classes. Encoder:",
-        "bge-small-en-v1.5, fixed, 128 tokens; at most 4,000 texts to train and 1,000 to test. Mean over draws, in %.",
+        "bge-small-en-v1.5, fixed, 256 tokens; at most 2,500 texts to train and 1,000 to test. Mean over draws, in %.",
         "Skew 10 means that the rarest class has a tenth of the rows of the commonest; 0: as the data is. All datasets",
         "but imdb were used to choose the estimator of class shares, on other draws and with a faster implementation.",
         "",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-POOL, TEST = 4000, 1000  # texts of a dataset before it is thinned
+POOL, TEST = 2500, 1000  # texts of a dataset before it is thinned
 LEAST = 40  # training texts of a class; rarer classes are left out
 
 
