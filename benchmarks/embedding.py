@@ -53,8 +53,8 @@ def sentence_transformers(texts: list[str], encoder: str) -> Variant:
     from sentence_transformers import SentenceTransformer, models
 
     word = models.Transformer(encoder_path(encoder), max_seq_length=MAX_LENGTH)
-    pool = models.Pooling(word.get_word_embedding_dimension(), encoder_pool(encoder).replace("layers", "mean"))
-    model = SentenceTransformer(modules=[word, pool], device="cpu")
+    pool = models.Pooling(load_encoder(encoder)[0].config.hidden_size, encoder_pool(encoder).replace("layers", "mean"))
+    model = SentenceTransformer(modules=[word, pool], device="cpu").float()  # else in the precision of the file
     return lambda: np.array(model.encode(texts, batch_size=32, show_progress_bar=False))
 
 

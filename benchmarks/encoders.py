@@ -98,6 +98,12 @@ def accuracies(data: dict, pool: str, scaling: str) -> np.ndarray:
     return np.array(scores)
 
 
+def smallest_cosine(first: dict, second: dict, pool: str) -> float:
+    """Of the vectors of all texts in two number formats."""
+    x, y = (np.concatenate([pooled(each, part, pool) for part in ("train", "test")]) for each in (first, second))
+    return float(((x * y).sum(1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)).min())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("encoders", nargs="+", metavar="NAME:TOKENS")
@@ -111,10 +117,16 @@ def main() -> None:
     print("|" + "---|" * (5 + len(options.datasets)))
     for name in options.encoders:
         encoder, _, length = name.partition(":")
+        exact: dict = {}
         for precision in options.precision:
             key = encoder, int(length), precision
             data = {each: kept_vectors(options.folder, each, *key, tuple(options.sizes)) for each in options.datasets}
+            exact = data if precision == options.precision[0] else exact
             for pool in ("cls", "mean", "layers"):
+                cosines = [smallest_cosine(exact[each], data[each], pool) for each in data]
+                print(
+                    f"{precision}, {pool}: smallest cosine with {options.precision[0]} {min(cosines):.5f}", flush=True
+                )
                 for scaling in SCALINGS:
                     scores = [accuracies(data[each], pool, scaling) for each in options.datasets]
                     cells = [f"{100 * score.mean():.1f} ± {100 * score.std(ddof=1):.1f}" for score in scores]
