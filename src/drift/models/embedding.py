@@ -28,6 +28,7 @@ FILES_TO_MERGE = 16
 ATTEMPTS = 5  # to assemble a file while other processes tidy the cache
 BATCH_TOKENS = 1024  # tokens per forward pass, padding included
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: bounds how much of a long text is tokenised
+UNLIMITED = 10**9  # tokens, of encoders without a limit
 MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
@@ -284,9 +285,14 @@ def fingerprint(encoder: str) -> str:
     return digest.hexdigest()
 
 
+def longest(model: Any, tokenizer: Any) -> int:
+    """The number of tokens that an encoder can read at most."""
+    return int(min(getattr(model.config, "max_position_embeddings", UNLIMITED), tokenizer.model_max_length, UNLIMITED))
+
+
 def check_length(max_length: int, encoder: str, model: Any, tokenizer: Any) -> None:
     """Refuse, with a ConfigError, a `max_length` that the encoder cannot process. encoder: its name, for messages."""
-    limit = min(getattr(model.config, "max_position_embeddings", max_length), tokenizer.model_max_length)
+    limit = longest(model, tokenizer)
     least = tokenizer.num_special_tokens_to_add() + 1
     if not least <= max_length <= limit:
         raise ConfigError(f"max_length is {max_length}; {encoder} takes {least} to {limit} tokens")

@@ -12,7 +12,7 @@ from drift.data.examples import Examples, Vectors
 from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
-from drift.models.embedding import Embedder, check_length
+from drift.models.embedding import Embedder, check_length, longest
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
@@ -50,6 +50,7 @@ def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
     encoder, tokenizer = load_encoder(settings.name)
+    settings = settings.model_copy(update={"max_length": min(settings.max_length, longest(encoder, tokenizer))})
     embedder = Embedder(
         settings.name,
         max_length=settings.max_length,
