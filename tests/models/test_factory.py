@@ -14,6 +14,7 @@ from torch import nn
 
 from drift.errors import ConfigError
 from drift.models.factory import MadeModel, find_factory, is_factory
+from drift.models.feature_scaling import FeatureScaling
 from drift.tasks.nodes.model import Design, NodeModel
 from tests.runs.small_graphs import CLASSES, FEATURES, small_graph
 
@@ -167,7 +168,8 @@ def saved(tmp_path: Path) -> tuple[Path, str, np.ndarray]:
     name = f"{tmp_path}/mine.py:make"
     student = made()
     student(ALL)  # in training mode, so that the norm updates its statistics
-    model = NodeModel.of_made(student, Mean, Design(name), CLASSES).calibrated(2.0)
+    design = Design(name, scaling=FeatureScaling("none"))
+    model = NodeModel.of_made(student, Mean, design, CLASSES).calibrated(2.0)
     model.save(tmp_path / "model")
     return tmp_path / "model", name, model.predict_proba(GRAPH)
 

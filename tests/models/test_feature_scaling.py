@@ -37,6 +37,13 @@ def test_the_way_follows_from_the_features(features: torch.Tensor, way: str) -> 
     assert torch.isfinite(scaling.apply(features).to_dense()).all()
 
 
+@pytest.mark.parametrize(
+    ("features", "way"), [(WORDS.to_sparse_csr(), "rows"), (UNITS.abs(), "rows"), (draw(9, 3), "none")]
+)
+def test_the_original_rule_is_by_sign_alone(features: torch.Tensor, way: str) -> None:
+    assert FeatureScaling.fit(features, "original") == FeatureScaling(way)  # type: ignore[arg-type]
+
+
 def test_columns_are_those_of_scikit_learn_and_constant_ones_are_0() -> None:
     x = torch.cat([UNITS, torch.full((40, 1), 0.1), torch.zeros(40, 1)], 1)
     scaled = FeatureScaling.fit(x, "columns").apply(x)

@@ -32,16 +32,18 @@ class FeatureScaling:
     scale: Tensor | None = None
 
     @classmethod
-    def fit(cls, features: Tensor, way: Way | Literal["auto"] = "auto") -> "FeatureScaling":
+    def fit(cls, features: Tensor, way: Way | Literal["auto", "original"] = "auto") -> "FeatureScaling":
         """The scaling of these features `(n, d)`.
 
         auto: rows if they are sparse and not negative; otherwise together, or columns if they have different units.
+        original: rows if they are not negative, otherwise none.
         """
-        if way == "auto":
-            values = features if features.layout == torch.strided else features.values()
-            sparse = features.layout != torch.strided
-            if sparse and not (values < 0).any():
-                return cls("rows", scale=_column_scale(features))
+        sparse = features.layout != torch.strided
+        negative = bool(((features.values() if sparse else features) < 0).any())
+        if way == "original":
+            return cls("none" if negative else "rows")
+        if way == "auto" and sparse and not negative:
+            return cls("rows", scale=_column_scale(features))
         if way in ("rows", "none"):
             return cls(way)
         mean, deviation, constant = _column_statistics(features)

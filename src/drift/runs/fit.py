@@ -171,6 +171,14 @@ def stored_config(out: str | Path | None, *, resume: bool) -> dict[str, Any]:
     return RunFolder(out).config()
 
 
+def with_fixed_steps(stored: dict[str, Any]) -> dict[str, Any]:
+    """A configuration that a run of 0.1 wrote, with what was not a setting then: its steps are no maxima."""
+    training = stored.get("training")
+    names = set(training) if isinstance(training, Mapping) else set()
+    complete = {"initial_steps", "steps", "keep_checkpoints"} <= names
+    return merge(stored, {"training": {"until": "steps"}}) if complete and "until" not in names else stored
+
+
 def request(
     train: Any = None,
     *,
@@ -186,7 +194,7 @@ def request(
     known = list(signature(fit).parameters)
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
-    stored = read_config(config) if isinstance(config, (str, Path)) else nested(config or {})
+    stored = with_fixed_steps(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
     given = _layer(train, task=task, method=method, **options)
     layers = [stored, given, nested(settings or {})]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})

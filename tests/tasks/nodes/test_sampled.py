@@ -132,7 +132,7 @@ def test_features_are_scaled_by_what_they_are(neighbours: int | None) -> None:
         assert run.model.design.scaling.way == same
 
 
-@pytest.mark.parametrize(("old", "new"), [(True, "rows"), (False, "none"), (None, "auto")])
+@pytest.mark.parametrize(("old", "new"), [(True, "rows"), (False, "none"), (None, "original")])
 def test_the_old_name_of_the_scaling_is_accepted(old: bool | None, new: str) -> None:
     with pytest.warns(FutureWarning, match="scale_rows is now scaling"):
         assert NodeModelSettings.read({"scale_rows": old}).scaling == new

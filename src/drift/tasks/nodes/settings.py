@@ -56,15 +56,16 @@ class NodeModelSettings(Settings):
     neighbours: int | None = Field(
         None, ge=1, description="gcn: sample this many neighbours per node and step; default: the whole graph."
     )
-    scaling: Literal["auto", "rows", "columns", "together", "none"] = Field(
+    scaling: Literal["auto", "rows", "columns", "together", "none", "original"] = Field(
         "auto",
         description="Scaling of features. rows: divide each node's features by their sum. columns: subtract the mean of"
         " each feature and divide by its standard deviation. together: subtract means and divide all by one number."
-        " auto: rows if features are sparse and not negative; otherwise together, or columns if units differ.",
+        " auto: rows if features are sparse and not negative; otherwise together, or columns if units differ."
+        " original: rows if none is negative, otherwise none, as in 0.1.",
     )
     renamed: ClassVar[Mapping[str, str]] = {"scale_rows": "scaling"}
 
     @field_validator("scaling", mode="before")
     @classmethod
     def _from_scale_rows(cls, scaling: Any) -> Any:
-        return {True: "rows", False: "none", None: "auto"}.get(scaling, scaling)  # values of the old name
+        return {True: "rows", False: "none", None: "original"}.get(scaling, scaling)  # values of the old name
