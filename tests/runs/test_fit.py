@@ -63,7 +63,9 @@ def in_form(form: str, table: dict[str, list[Any]], folder: Path) -> Any:
 
 
 def test_a_prior_of_another_number_of_classes_is_refused_before_anything_is_computed(fit: Fit) -> None:
-    with pytest.raises(ConfigError, match=r"method\.prior has 3 shares for 2 classes; .* order: money, sport$"):
+    with pytest.raises(
+        ConfigError, match=r"method\.prior has 3 shares, the labels have 2 classes; .* order: money, sport$"
+    ):
         fit(small_table(24, labeled=8), settings={"method": {"prior": [1, 1, 1]}})
 
 
@@ -271,19 +273,23 @@ def test_a_run_is_not_resumed_with_other_tables(fit: Fit, tmp_path: Path) -> Non
             drift.fit(out=tmp_path / "run", resume=True, quiet=True, onnx=False)
 
 
-def test_skewed_classes_and_cut_texts_are_told(fit: Fit) -> None:
+def test_cut_texts_are_told(fit: Fit) -> None:
     table = small_table(24)
-    table["topic"] = ["money"] * 18 + ["sport"] * 6
     table["body"][3] = "goal " * 100_000
     for options in ({}, {"finetune": True, "training": {"steps": 1}}):
         notes = fit(table, **options).notes
-        assert any("classes are skewed (money 75 %, sport 25 %)" in note for note in notes)
-        assert any("set method.prior=[0.75, 0.25], or method.class_mass=false" in note for note in notes)
         assert [note for note in notes if "were truncated" in note] == [
             "1 of 24 texts were truncated to 32 tokens; model.max_length sets the limit"
         ]
-    assert not any("skewed" in note for note in fit(table, settings={"method": {"prior": [0.75, 0.25]}}).notes)
-    assert not any("skewed" in note for note in fit(table, method="supervised").notes)
+
+
+def test_the_record_says_which_class_shares_were_assumed_and_why(fit: Fit) -> None:
+    table = small_table(24, labeled=8)
+    shares = fit(table).record.class_shares
+    assert sum(shares.shares) == pytest.approx(1)
+    assert "predictions of the start on" in shares.source
+    assert fit(table, settings={"method": {"prior": "uniform"}}).record.class_shares is None
+    assert fit(table, method="supervised").record.class_shares is None
 
 
 def test_empty_texts_are_texts(fit: Fit) -> None:

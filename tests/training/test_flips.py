@@ -21,7 +21,8 @@ def classes(run, rows: torch.Tensor) -> list[int]:
 
 
 def test_before_is_the_start_and_after_is_the_student_that_is_kept() -> None:
-    run, start = small_run(data=small_data(gold=True)), small_run(method="supervised")
+    run = small_run(data=small_data(gold=True), played={"prior": "uniform"})
+    start = small_run(method="supervised")
     flips = run.run().flips
     start.run()
     rows = run.data.unlabeled.rows

@@ -60,7 +60,7 @@ def by_hand(data: TrainingData, *, coupling: str = "differentiable") -> Game:
 @pytest.mark.parametrize("weak", [False, True])
 def test_a_run_is_algorithm_1_written_out(method: str, coupling: str, weak: bool) -> None:
     data = small_data(dev=False, weak=weak)
-    run = small_run(data=data, method=method)
+    run = small_run(data=data, method=method, played={"prior": "uniform"}, return_to_start=False)
     assert run.run().steps == SETTINGS["initial_steps"] + SETTINGS["steps"]
     game = by_hand(data, coupling=coupling)
     assert torch.equal(weights(run.method.student), weights(game.student))
@@ -105,9 +105,8 @@ def test_supervised_learning_is_the_first_phase_alone() -> None:
 
 
 def test_the_student_that_was_best_on_dev_is_what_remains() -> None:
-    run = small_run(
-        kind=Seen, optimizer="adam", learning_rate=1.0, initial_learning_rate=0.02, steps=40, evaluate_every=4
-    )
+    rates = {"learning_rate": 1.0, "initial_learning_rate": 0.02}
+    run = small_run(kind=Seen, played={"prior": "uniform"}, optimizer="adam", steps=40, evaluate_every=4, **rates)
     outcome = run.run()
     scores = {entry["step"]: entry["dev"]["accuracy"] for entry in dev_looks(outcome.entries, "game")}
     (best,) = outcome.best_steps

@@ -16,7 +16,7 @@ from drift.methods.method import Method
 from drift.runs.layers import merge, nested, only_given, read_config
 from drift.runs.result import Run
 from drift.runs.run import plan_run, run
-from drift.runs.spec import RunSpec
+from drift.runs.spec import RunSpec, with_fixed_steps
 from drift.settings import nearest
 from drift.tasks import TASKS, Task, find_task
 from drift.tasks.settings import TableSettings
@@ -169,14 +169,6 @@ def stored_config(out: str | Path | None, *, resume: bool) -> dict[str, Any]:
     if out is None or not resume:
         raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
     return RunFolder(out).config()
-
-
-def with_fixed_steps(stored: dict[str, Any]) -> dict[str, Any]:
-    """A configuration that a run of 0.1 wrote, with what was not a setting then: its steps are no maxima."""
-    training = stored.get("training")
-    names = set(training) if isinstance(training, Mapping) else set()
-    complete = {"initial_steps", "steps", "keep_checkpoints"} <= names
-    return merge(stored, {"training": {"until": "steps"}}) if complete and "until" not in names else stored
 
 
 def request(

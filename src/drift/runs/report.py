@@ -176,7 +176,7 @@ def calibration_sections(record: RunRecord, draw: Draw) -> list[Section]:
     before, after = (f"{100 * error:.1f}" for error in (calibration.error_before, calibration.error_after))
     where = f"on {scores.rows:,} {part} {record.unit}"
     bins = {"as trained": [each.model_dump() for each in calibration.bins_before]}
-    if calibration.temperature != 1.0:
+    if record.dev is not None or record.estimate is not None:
         fitted = "on dev" if record.dev is not None else "on labels that were left out in turn"
         text = (
             f"The expected calibration error is {before} points as trained ({where}), and {after} with a temperature of"

@@ -103,12 +103,21 @@ class RunSpec:
 
     def normalize(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """A stored configuration in today's form: renamed settings have their new names."""
-        read: RunConfig = config_type(self.task).read(stored, "config.yaml")
+        read: RunConfig = config_type(self.task).read(with_fixed_steps(stored), "config.yaml")
         return read.model_dump(mode="json")
 
     def with_config(self, config: RunConfig) -> "RunSpec":
         """The same run with other settings."""
         return replace(self, config=config)
+
+
+def with_fixed_steps(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that a run of 0.1 wrote, with what was not a setting then: fixed steps, and the game is kept."""
+    training = stored.get("training")
+    names = set(training) if isinstance(training, Mapping) else set()
+    complete = {"initial_steps", "steps", "keep_checkpoints"} <= names
+    fixed = {"training": {"until": "steps", "return_to_start": False}}
+    return merge(dict(stored), fixed) if complete and "until" not in names else dict(stored)
 
 
 def read_stored(config: Mapping[str, Any], where: str, task: str | type[Task] | None = None) -> RunConfig:
