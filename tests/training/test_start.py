@@ -97,12 +97,25 @@ def test_drift_is_the_total_variation_of_shares() -> None:
 
 
 def test_a_game_that_makes_left_out_labels_unlikely_is_given_up() -> None:
-    labels = torch.zeros(2, 10, dtype=torch.long)
-    sure, unsure = (torch.tensor([p, 1 - p]).expand(2, 10, 2) for p in (0.9, 0.6))
-    wrong = torch.tensor([0.2, 0.8]).expand(2, 10, 2)
-    assert module._less_likely(sure, wrong, labels)
-    assert not module._less_likely(unsure, sure, labels)
-    assert not module._less_likely(wrong, sure, labels)
+    noise = 0.02 * torch.rand(2, 10, generator=torch.Generator().manual_seed(0))
+
+    def answers(p: float) -> torch.Tensor:
+        return torch.stack([p + noise, 1 - p - noise], -1)
+
+    rows = torch.arange(10).expand(2, -1)
+    part = Labeled(Vectors(torch.zeros(10, 1)), rows, torch.zeros(2, 10, dtype=torch.long))
+    assert "the start has 100 % right and the game 0 %" in module._less_likely(answers(0.9), answers(0.2), part, [])
+    assert not module._less_likely(answers(0.6), answers(0.9), part, [])
+    assert not module._less_likely(answers(0.2), answers(0.9), part, [])
+
+
+def test_left_out_labels_count_by_the_share_of_their_class() -> None:
+    labels = torch.tensor([[0] * 10 + [1] * 10])
+    part = Labeled(Vectors(torch.zeros(20, 1)), torch.arange(20).unsqueeze(0), labels)
+    noise = 0.02 * torch.rand(1, 20, generator=torch.Generator().manual_seed(0))
+    towards_first, even = (torch.stack([p - noise, 1 - p + noise], -1) for p in (0.9, 0.5))
+    assert module._less_likely(even, towards_first, part, [Shares((0.05, 0.95), "")])
+    assert not module._less_likely(even, towards_first, part, [Shares((0.95, 0.05), "")])
 
 
 def test_left_out_labels_are_predicted_by_every_trial_before_and_after() -> None:

@@ -25,7 +25,7 @@ Observe = Callable[[], Mapping[str, Labeled]]
 LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the predictions of the start
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
 DRIFT = 0.2  # total variation between the shares that were aimed at and those of the final predictions
-CLEARLY = 1.0  # standard errors by which the cross-fitted likelihood of the game must be lower
+CLEARLY = 2.0  # standard errors by which the cross-fitted likelihood of the game must be lower
 
 
 @dataclass
@@ -79,7 +79,7 @@ def choose(run: "Trainer") -> Choice:
     trials = run.trials or 1
     if (left_out := run.data.left_out) is not None:
         before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
-        if reason := _less_likely(before, after, left_out.labels):
+        if reason := _less_likely(before, after, left_out, run.method.shares):
             return Choice((True,) * trials, reason)
     if not run.method.shares or run.data.unlabeled is None:
         return Choice((False,) * trials)
@@ -100,19 +100,35 @@ def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:
     ]
 
 
-def _less_likely(before: Tensor, after: Tensor, labels: Tensor) -> str:
-    """Why the start is better on left-out labels `(trials, h)`; empty if it is not. before, after: `(trials, h, C)`."""
-    wide = labels.unsqueeze(-1)
-    smallest = torch.finfo(before.dtype).tiny
-    old, new = (p.gather(-1, wide).clamp(min=smallest).log().double().flatten() for p in (before, after))
-    difference = new - old
-    error = difference.std() / len(difference) ** 0.5 if len(difference) > 1 else torch.tensor(torch.inf)
-    right = [float((p.argmax(-1) == labels).double().mean()) for p in (before, after)]
-    if not (difference.mean() < -CLEARLY * error and right[1] <= right[0]):
+def _less_likely(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[Shares]) -> str:
+    """Why the start is better on left-out labels; empty if it is not. before, after: `(trials, h, C)`.
+
+    Trials that left out the same label are averaged. A class weighs as much as its estimated share, because labels that
+    were chosen per class say too much of rare ones.
+    """
+    _, first, which = np.unique(part.rows.numpy(), return_index=True, return_inverse=True)
+    which, labels = which.reshape(-1), part.labels.numpy().reshape(-1)
+    codes = labels[first]
+    weights = np.mean([each.values for each in shares], axis=0)[codes] if shares else np.ones(len(codes))
+    weights = weights / np.bincount(codes)[codes]
+    weights = weights / weights.sum()
+
+    def by_label(values: np.ndarray) -> np.ndarray:
+        return np.bincount(which, values) / np.bincount(which)
+
+    def measured(probabilities: Tensor) -> tuple[np.ndarray, float]:
+        p = probabilities.double().numpy().reshape(len(labels), -1)
+        likelihood = np.log(np.maximum(p[np.arange(len(labels)), labels], np.finfo(float).tiny))
+        return by_label(likelihood), float(weights @ by_label((p.argmax(-1) == labels).astype(float)))
+
+    (old, right), (new, right_after) = measured(before), measured(after)
+    change = float(weights @ (new - old))
+    error = float(np.sqrt((weights**2 @ (new - old - change) ** 2) * len(codes) / max(1, len(codes) - 1)))
+    if len(codes) < 2 or change >= -CLEARLY * error or right_after > right:
         return ""
     return (
-        f"of the labels that were left out, the start has {100 * right[0]:.0f} % right and the game"
-        f" {100 * right[1]:.0f} %, with less likelihood"
+        f"of the labels that were left out, the start has {100 * right:.0f} % right and the game"
+        f" {100 * right_after:.0f} %, with less likelihood"
     )
 
 
