@@ -155,15 +155,15 @@ MISTAKES = {
     "setting without its group": (["train.csv", "--set", "steps=3"], "no 'steps'; did you mean 'training.steps'?"),
     "a share too few": (
         ["train.csv", "--set", "method.prior={money: 0.5}"],
-        "method.prior has shares of money; give one for each class: money, sport",
+        "method.prior has no share for class 'sport'; give a share for each of the 2 classes",
     ),
     "a share of no class": (
         ["train.csv", "--set", "method.prior={money: 0.5, sport: 0.3, weather: 0.2}"],
-        "method.prior has shares of money, sport, weather; give one for each class: money, sport",
+        "method.prior has a share for 'weather', which is not a class; the classes are 'money', 'sport'",
     ),
     "a share in words": (
         ["train.csv", "--set", "method.prior={money: half, sport: half}"],
-        "a prior is one number per class: a list in class order, or {class: share}",
+        "or one number per class: a list in class order, or {class: share}",
     ),
     "a forgotten task": (["train.csv", "--edges", "e.csv"], "edges is not for --task text; use --task nodes"),
     "setting like no other": (["train.csv", "--set", "training.foo=3"], "there is no 'training.foo' (there are: seed,"),

@@ -77,7 +77,7 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     code, out, err = call("evaluate", "runs/one", "test.conll")
     assert (code, err) == (0, "")
     kept = metrics_of(folder / "runs/one")
-    scores = kept["test"]["scores"][kept["seeds"].index(kept["kept_seed"])]
+    scores = kept["test"]["model"]
     assert out.startswith("10 of 10 rows have a label\n")
     for name, title in {"f1": "entity F1", "precision": "precision", "recall": "recall"}.items():
         assert f"{title:20} {100 * scores[name]:.2f} %" in out

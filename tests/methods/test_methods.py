@@ -275,11 +275,11 @@ def test_predictions_are_the_students(name: str) -> None:
 def test_the_settings_are_the_games_with_its_defaults() -> None:
     game = inspect.signature(Game).parameters
     for name, field in SelfTrainingSettings.model_fields.items():
-        if name != "own_loss":  # a setting of the model, not of the game
+        if name not in ("own_loss", "prior"):  # a setting of the model; estimated by default, and not by the game
             assert field.default == game[name].default, name
 
 
-@pytest.mark.parametrize("prior", [[0.2, 0.8], (1, 1, 2), {"money": 0.2, "sport": 0.8}, None])
+@pytest.mark.parametrize("prior", [[0.2, 0.8], (1, 1, 2), {"money": 0.2, "sport": 0.8}, "auto", "labels"])
 def test_a_prior_is_a_list_or_a_mapping(prior: Any) -> None:
     expected = tuple(prior) if isinstance(prior, list) else prior
     assert SelfTrainingSettings.read({"prior": prior}).prior == expected
@@ -287,7 +287,7 @@ def test_a_prior_is_a_list_or_a_mapping(prior: Any) -> None:
 
 @pytest.mark.parametrize("prior", ["even", 0.5, [0.2, "much"], [math.nan, 1], {"money": None}])
 def test_any_other_prior_is_refused(prior: Any) -> None:
-    with pytest.raises(ConfigError, match=r"^settings: .*a prior is one number per class: a list in class") as error:
+    with pytest.raises(ConfigError, match=r"^settings: .*or one number per class: a list in class") as error:
         SelfTrainingSettings.read({"prior": prior})
     assert ";" not in str(error.value)
 

@@ -355,16 +355,20 @@ def test_tables_and_one_file_make_the_same_model(tmp_path: Path) -> None:
         ({"model": "torch.nn:Linear"}, ConfigError, "torch.nn:Linear failed (TypeError: "),
         ({"model": "grand", "settings": {"model": {"recipe": {"hiden": 3}}}}, ConfigError, "did you mean 'hidden'?"),
         ({"model": "grand", "settings": {"model": {"recipe": {"drop_node": 1}}}}, ConfigError, "drop_node=1"),
-        ({"settings": {"method": {"prior": [0.5, 0.5]}}}, ConfigError, "method.prior has 2 shares for 3 classes"),
+        ({"settings": {"method": {"prior": [0.5, 0.5]}}}, ConfigError, "has 2 shares, the labels have 3 classes"),
+            {"settings": {"method": {"prior": [0.5, 0.5]}}},
+            ConfigError,
+            "method.prior has 2 shares, the labels have 3 classes",
+        ),
         (
             {"settings": {"method": {"prior": {"art": 0.5, "law": 0.5}}}},
             ConfigError,
-            "method.prior has shares of art, law; give one for each class: art, law, zoo",
+            "method.prior has no share for class 'zoo'",
         ),
         (
             {"settings": {"method": {"prior": {"art": 0.2, "law": 0.2, "zoo": 0.2, "zo": 0.4}}}},
             ConfigError,
-            "method.prior has shares of art, law, zoo, zo; give one for each class: art, law, zoo",
+            "method.prior has a share for 'zo', which is not a class",
         ),
         ({"preset": "agnews"}, ConfigError, "'agnews' is not a preset for nodes"),
         ({"settings": {"data": {"labels_per_class": 0}}}, ConfigError, "data.labels_per_class=0"),
@@ -409,7 +413,7 @@ def test_a_prior_that_does_not_fit_is_refused_before_the_model_is_built(monkeypa
         raise AssertionError("the model was built")
 
     monkeypatch.setattr(Design, "build", build)
-    with pytest.raises(ConfigError, match="give one for each class: art, law, zoo"):
+    with pytest.raises(ConfigError, match="method.prior has no share for class 'law'"):
         small_node_fit(small_graph(), settings={"method": {"prior": {"art": 1.0}}})
 
 

@@ -51,16 +51,16 @@ def test_the_configuration_keeps_the_names_of_a_prior(fit: Fit, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        ({"money": 1.0}, "method.prior has shares of money; give one for each class: money, sport"),
+        ({"money": 1.0}, "method.prior has no share for class 'sport'; give a share for each of the 2 classes"),
         (
             {"money": 0.5, "sport": 0.4, "art": 0.1},
-            "method.prior has shares of money, sport, art; give one for each class: money, sport",
+            "method.prior has a share for 'art', which is not a class; the classes are 'money', 'sport'",
         ),
-        ({"money": 0.5, "Sport": 0.5}, "method.prior has shares of money, Sport; give one for each class"),
-        ({}, "method.prior has no shares; give one for each class: money, sport"),
-        ([0.5, 0.3, 0.2], "method.prior has 3 shares for 2 classes"),
-        ({"money": "much", "sport": 0.5}, "a prior is one number per class"),
-        ("even", "a prior is one number per class"),
+        ({"money": 0.5, "Sport": 0.5}, "method.prior has a share for 'Sport', which is not a class"),
+        ({}, "method.prior has no share for class 'money'"),
+        ([0.5, 0.3, 0.2], "method.prior has 3 shares, the labels have 2 classes"),
+        ({"money": "much", "sport": 0.5}, "or one number per class"),
+        ("even", "or one number per class"),
     ],
 )
 def test_a_prior_that_does_not_fit_is_refused_before_anything_is_computed(

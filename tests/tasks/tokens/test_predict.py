@@ -169,7 +169,7 @@ def test_entities_below_the_threshold_are_left_out(run: Run, tmp_path: Path) -> 
 
 def test_scores_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
     scores = drift.evaluate(run, write_conll(tmp_path / "test.conll", TEST))
-    kept = run.metrics["test"]["scores"][run.metrics["seeds"].index(run.metrics["kept_seed"])]
+    kept = run.record.model_scores("test")
     assert {name: scores[name] for name in kept} == pytest.approx(kept)
     assert scores["by_type"] == run.metrics["by_type"]
     assert scores["calibration_error"] == pytest.approx(run.metrics["calibration"]["error_after"], abs=1e-5)
