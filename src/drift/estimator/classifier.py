@@ -18,7 +18,7 @@ from drift.core.forward import log_probabilities
 from drift.data.labels import Encoded, encode_labels, is_blank, label_column
 from drift.errors import LabelError, StateError
 from drift.estimator.files import load_classifier, save_classifier
-from drift.estimator.parameters import CONSTRAINTS, check_widths, make_strategy
+from drift.estimator.parameters import CONSTRAINTS, check_prior, check_widths
 from drift.estimator.scaling import feature_scaling, row_slices, scaled_tensor, summed_duplicates, training_rows
 from drift.estimator.student import ModuleFactory, build_student, check_student, reference_tensor
 from drift.estimator.training import train
@@ -165,20 +165,21 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         *,
         hidden: Sequence[int] = (256,),
         dropout: float = 0.5,
-        input_dropout: float = 0.2,
+        input_dropout: float | str = "auto",
         alpha: float = 0.9,
         tau: float = 0.5,
         class_mass: bool = True,
-        prior: Mapping[Any, float] | Sequence[float] | str | None = None,
+        prior: Mapping[Any, float] | Sequence[float] | str | None = "auto",
         coupling: str = "differentiable",
         weak: bool = False,
         unlabeled_weight: float = 1.0,
-        initial_steps: int = 200,
-        steps: int = 600,
+        start: str = "auto",
+        initial_steps: int | str = "auto",
+        steps: int | str = "auto",
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -194,6 +195,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         self.coupling = coupling
         self.weak = weak
         self.unlabeled_weight = unlabeled_weight
+        self.start = start
         self.initial_steps = initial_steps
         self.steps = steps
         self.batch_size = batch_size
@@ -227,7 +229,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         X = summed_duplicates(validate_data(self, X, dtype=FLOATS, accept_sparse="csr"))
         encoded = encode_labels(y)
         check_consistent_length(X, encoded.codes)
-        strategy = make_strategy(self.tau, self.class_mass, self.prior, encoded)
+        check_prior(self.prior, self.class_mass, encoded)
         self.classes_ = encoded.classes
         self.label_budget_ = int(encoded.labeled.sum())
         self.mean_, self.scale_ = feature_scaling(X, self.standardize)
@@ -240,13 +242,18 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             )
             self.student_.train()  # pretrained modules are often in evaluation mode
             rows = training_rows(X, self.mean_, self.scale_, like)
-            self.trace_, self.n_iter_ = train(self, rows, encoded, strategy, torch.Generator().manual_seed(seed))
+            result = train(self, rows, encoded, torch.Generator().manual_seed(seed), np.random.default_rng(seed))
+            self.trace_, self.n_iter_ = result.trace, result.steps
+            self.prior_, self.prior_source_ = result.prior
+            self.start_, self.kept_, self.kept_reason_ = result.start, result.kept, result.kept_reason
             if not all(bool(p.isfinite().all()) for p in self.student_.parameters()):
                 raise StateError(
                     f"training diverged: weights are no longer finite; lower learning_rate={self.learning_rate}"
                 )
             self.student_.eval()
             self.transduction_ = self._transduction(X, encoded)
+        if self.verbose:
+            print(f"kept the {self.kept_} after {self.n_iter_} steps ({self.kept_reason_}); start: {self.start_}")
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
