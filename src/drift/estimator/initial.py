@@ -80,8 +80,10 @@ def _plain_rows(X: "Tensor | SparseRows", rows: np.ndarray) -> Any:
 @torch.no_grad()
 def student_probabilities(student: nn.Module, X: "Tensor | SparseRows", rows: Tensor) -> Tensor:
     """Class probabilities `(len(rows), C)` of the student in evaluation mode, on the CPU; its mode is restored."""
+    if not len(rows):  # modules need not accept an empty batch
+        return torch.empty(0, 0)
     mode = student.training
     student.eval()
-    parts = [log_probabilities(student, X[part]).exp().cpu() for part in rows.split(ROWS_PER_FORWARD)]
+    parts = [log_probabilities(student, X[part]).exp().cpu() for part in torch.split(rows, ROWS_PER_FORWARD)]
     student.train(mode)
     return torch.cat(parts)

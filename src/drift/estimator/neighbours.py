@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-NEIGHBOURS = (5, 10, 20)  # one graph per number: which one is best depends on the data
+NEIGHBOURS = (4, 8, 16)  # one graph per number: which one is best depends on the data
 SPREAD = 0.95  # a: how far labels spread
 ITERATIONS = 60  # a^60 = 0.05
 SHARPNESS = 3.0  # the weight of the last neighbour is about exp(-3)

@@ -30,7 +30,12 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "alpha": [Interval(Real, 0, 1, closed="both")],
     "tau": [Interval(Real, 0, None, closed="neither")],
     "class_mass": ["boolean"],
-    "prior": [StrOptions({"auto", "uniform", "labels"}), Mapping, "array-like", None],  # `make_strategy` checks the values
+    "prior": [
+        StrOptions({"auto", "uniform", "labels"}),
+        Mapping,
+        "array-like",
+        None,
+    ],  # `make_strategy` checks the values
     "coupling": [StrOptions({"differentiable", "detached", "none"})],
     "weak": ["boolean"],
     "unlabeled_weight": [Interval(Real, 0, None, closed="left")],

@@ -36,7 +36,7 @@ class PredictionPlateau(Callback):
     predict: returns the student's predicted labels of these rows. most: share of the rows.
     """
 
-    def __init__(self, predict: Callable[[], Tensor], most: float = 0.003) -> None:
+    def __init__(self, predict: Callable[[], Tensor], most: float = 0.005) -> None:
         self.predict, self.most = predict, most
         self.last = predict()
         self.waited = 0

@@ -38,7 +38,8 @@ def feature_scaling(X: Any, standardize: bool | str) -> tuple[np.ndarray, np.nda
 
     The divisor is the standard deviation of the feature. If `standardize` is "auto" and the features seem to have one
     unit, it is the same for all: their root mean square deviation. Differences in spread then remain, because a feature
-    that varies more often says more about the class. For a sparse matrix the mean is 0, so that zero entries stay 0; the deviation is the same as for a dense array.
+    that varies more often says more about the class. For a sparse matrix the mean is 0, so that zero entries stay 0;
+    the deviation is the same as for a dense array.
     """
     if standardize is False:
         return np.zeros(X.shape[1]), np.ones(X.shape[1])

@@ -1,6 +1,6 @@
 """The start of `DriftClassifier`: soft labels for the pool, from experts weighted by their cross-fitted likelihood.
 
-Experts: labels spread over graphs of 5, 10 and 20 nearest neighbours, and a linear classifier. Each predicts every
+Experts: labels spread over graphs of 4, 8 and 16 nearest neighbours, and a linear classifier. Each predicts every
 labelled row without using its label. The weights of the mixture maximise the likelihood of these predictions, with a
 Dirichlet prior that keeps the weights equal while there are few labels.
 """
@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from drift.estimator.neighbours import NEIGHBOURS, Neighbours, nearest, normalised, similarities, spread_labels
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # sharpening of an expert's probabilities, chosen by likelihood
-PRIOR_COUNT = 1.0  # observations that the prior gives to each expert
+PRIOR_COUNT = 0.5  # observations that the prior gives to each expert
 EM_STEPS = 100
 FOLDS = 10
 MOST_CHECKED = 200  # labelled rows that are left out in turn
@@ -47,7 +47,9 @@ class Start:
         return ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
 
 
-def make_start(X: Any, rows: np.ndarray, codes: np.ndarray, shares: np.ndarray, generator: np.random.Generator) -> Start:
+def make_start(
+    X: Any, rows: np.ndarray, codes: np.ndarray, shares: np.ndarray, generator: np.random.Generator
+) -> Start:
     """Soft labels for `rows`.
 
     X: the scaled rows, dense or CSR, `(n, features)`. rows: their numbers. codes: class index of each, or -1. shares:
@@ -105,7 +107,7 @@ def linear_expert(
 
 def of_labels(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The probability of each row's label, `(m,)`."""
-    return np.maximum(p[np.arange(len(labels)), labels], SMALLEST_LIKELIHOOD)
+    return np.asarray(np.maximum(p[np.arange(len(labels)), labels], SMALLEST_LIKELIHOOD))
 
 
 def sharpened(expert: Expert, labels: np.ndarray) -> Expert:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from drift.estimator.scaling import SparseRows
 
 TRACE_ENTRIES = 20  # at most, per fit
-MOST_INITIAL_STEPS, MOST_STEPS = 600, 600  # of "auto"
+MOST_INITIAL_STEPS, MOST_STEPS = 400, 400  # of "auto"
 PROBE_ROWS = 2000  # rows on which convergence of the game is judged
-WORST_DROP = 0.05  # the game is rejected if the log-likelihood of the labels drops by more
+WORST_DROP = 0.05  # the game is rejected if the log-likelihood of the labels drops by more,
+WORST_SHIFT = 0.1  # or if its class shares are that much further from the prior than those of the start
 
 
 @dataclass
@@ -86,7 +87,7 @@ def train(
         every = max(1, math.ceil(steps / TRACE_ENTRIES)) if has_teacher else None
         callback = _TraceCallback(game, tick, every)
         first = batches(True, False) if start is None else _with_targets(batches(True, False), start, X, batch_size)
-        callbacks = [callback, LossPlateau()] if classifier.initial_steps == "auto" else [callback]
+        callbacks: list[Callback] = [callback, LossPlateau()] if classifier.initial_steps == "auto" else [callback]
         state = Phase(method, first, _optimizer(classifier), initial=True).run(range(1, initial_steps + 1), callbacks)
         pool = unlabeled[torch.from_numpy(numbers.permutation(len(unlabeled))[: 10 * PROBE_ROWS])]
         game.strategy, prior = make_strategy(classifier, encoded, lambda: student_probabilities(student, X, pool))
@@ -133,7 +134,11 @@ def _keep_the_better(
     X: "Tensor | SparseRows",
     encoded: Encoded,
 ) -> None:
-    """Return to the start if the game made labels less likely, judged by predictions of their unlabelled neighbours."""
+    """Return to the start if the game made it worse.
+
+    It did if the labels became less likely, judged by predictions of their unlabelled neighbours, or if the shares of
+    the predicted classes moved away from the prior (total variation).
+    """
     student = classifier.student_
     if start is None or classifier.steps != "auto":
         result.kept_reason = "the steps are fixed" if classifier.steps != "auto" else "there is no other start"
@@ -144,13 +149,21 @@ def _keep_the_better(
     student.load_state_dict(before)
     p_start = student_probabilities(student, X, rows)
     game_score, start_score = (near_labels(p.numpy(), start, codes) for p in (p_game, p_start))
-    _debug(classifier, student, before, after, game_score, start_score, start, X)
-    result.kept = "game" if game_score >= start_score - WORST_DROP else "start"
+    game_shift, start_shift = (_shift(p, result.prior.values) for p in (p_game, p_start))
+    is_worse = game_score < start_score - WORST_DROP or game_shift > start_shift + WORST_SHIFT
+    result.kept = "start" if is_worse else "game"
     if result.kept == "game":
         student.load_state_dict(after)
     result.kept_reason = (
-        f"log-likelihood of the labels by their unlabelled neighbours: game {game_score:.3f}, start {start_score:.3f}"
+        f"log-likelihood of the labels by their unlabelled neighbours: game {game_score:.3f}, start {start_score:.3f};"
+        f" distance of predicted class shares to the prior: game {game_shift:.3f}, start {start_shift:.3f}"
     )
+
+
+def _shift(p: Tensor, shares: np.ndarray) -> float:
+    """Total variation between the shares of the predicted classes and `shares`."""
+    predicted = np.bincount(p.argmax(1).numpy(), minlength=len(shares)) / len(p)
+    return float(np.abs(predicted - shares).sum() / 2)
 
 
 def _game(classifier: "DriftClassifier", strategy: SoftStrategy, *, distill: bool) -> Game:
@@ -182,14 +195,3 @@ class _TraceCallback(Callback):
         self.tick()
         if state.playing and self.every is not None and state.step % self.every == 0:
             self.trace.append({"step": state.step, "loss": state.loss, **self.game.diagnostics().as_dict()})
-
-
-LAST = ()
-DEBUG = None
-def _debug(c, student, before, after, g, st, start, X):
-    global LAST
-    if DEBUG is None: return
-    student.eval()
-    c.student_.load_state_dict(before); a = DEBUG(c); c.student_.load_state_dict(after); b = DEBUG(c)
-    c.student_.load_state_dict(before)
-    LAST = (*a, *b, g, st, 0)
