@@ -97,9 +97,7 @@ def train(
         second = batches(not (classifier.weak and has_teacher), has_teacher and len(unlabeled) > 0)
         callbacks = [callback]
         if classifier.steps == "auto":
-            probe = pool[:PROBE_ROWS]
-            converged = PredictionPlateau(lambda: student_probabilities(student, X, probe).argmax(1))
-            callbacks.append(converged if has_teacher and len(pool) else LossPlateau())
+            callbacks.append(_convergence(classifier, X, pool[:PROBE_ROWS] if has_teacher else pool[:0]))
         student.train()
         Phase(method, second, _optimizer(classifier)).run(range(1, steps + 1), callbacks, state)
     result = Training(prior, _described(start), steps=state.total_steps, trace=callback.trace)
@@ -109,6 +107,13 @@ def train(
 
 def _steps(setting: int | str, most: int) -> int:
     return most if isinstance(setting, str) else setting
+
+
+def _convergence(classifier: "DriftClassifier", X: "Tensor | SparseRows", probe: Tensor) -> Callback:
+    """What ends the game: predictions of the probe stay the same or, without a probe, the loss stops falling."""
+    if not len(probe):
+        return LossPlateau()
+    return PredictionPlateau(lambda: student_probabilities(classifier.student_, X, probe).argmax(1))
 
 
 def _described(start: Start | None) -> str:
