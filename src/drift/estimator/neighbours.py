@@ -1,9 +1,10 @@
 """Labels spread over graphs of nearest neighbours, with an exact leave-one-out estimate for the labelled rows.
 
-    F = (1 - a) Σ_t a^t S^t Y,   S = D^-1/2 A D^-1/2
+    F = (1 - a) Σ_t a^t S^t Y = (1 - a) (I - a S)^-1 Y,   S = D^-1/2 A D^-1/2
 
-A: symmetric weights between neighbours, `(n, n)`, sparse. Y: indicators of the labels, `(n, C)`. F is linear in Y, so
-the values of a row without its own label are F minus the row's influence on itself.
+a: reach, below 1; the higher, the further labels spread. A: symmetric weights between neighbours, `(n, n)`, sparse. Y:
+indicators of the labels, `(n, C)`. F is linear in Y, so the values of a row without its own label are F minus the row's
+influence on itself.
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 NEIGHBOURS = (4, 8, 16)  # one graph per number: which one is best depends on the data
-SPREAD = 0.95  # a: how far labels spread
-ITERATIONS = 60  # a^60 = 0.05
+NEAR, FAR = 0.95, 0.999  # reach: a few steps, or along whole clusters
+MOST_ITERATIONS, TOLERANCE = 300, 1e-6
 SHARPNESS = 3.0  # the weight of the last neighbour is about exp(-3)
 COLUMNS_AT_ONCE = 64
 SMALLEST = 1e-12
@@ -50,22 +51,32 @@ def similarities(neighbours: Neighbours, k: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(root @ both_ways @ root)
 
 
-def spread(S: sparse.csr_matrix, Y: np.ndarray) -> np.ndarray:
-    """F for these columns of Y."""
-    F = Y.copy()
-    for _ in range(ITERATIONS):
-        F = SPREAD * (S @ F) + (1 - SPREAD) * Y
+def spread(S: sparse.csr_matrix, Y: np.ndarray, reach: float) -> np.ndarray:
+    """F for these columns of Y, by the method of conjugate gradients for all columns at once."""
+    F = np.zeros_like(Y)
+    residual = (1 - reach) * Y
+    direction, size = residual.copy(), np.square(residual).sum(axis=0)
+    enough = TOLERANCE**2 * size
+    for _ in range(MOST_ITERATIONS):
+        if (size <= enough).all():
+            break
+        image = direction - reach * (S @ direction)
+        step = size / np.maximum((direction * image).sum(axis=0), np.finfo(float).tiny)
+        F += step * direction
+        residual -= step * image
+        before, size = size, np.square(residual).sum(axis=0)
+        direction = residual + size / np.maximum(before, np.finfo(float).tiny) * direction
     return F
 
 
-def self_influence(S: sparse.csr_matrix, rows: np.ndarray) -> np.ndarray:
+def self_influence(S: sparse.csr_matrix, rows: np.ndarray, reach: float) -> np.ndarray:
     """What the label of each row contributes to its own value of F, `(len(rows),)`."""
     influence = np.empty(len(rows))
     for start in range(0, len(rows), COLUMNS_AT_ONCE):
         part = rows[start : start + COLUMNS_AT_ONCE]
         columns = np.zeros((S.shape[0], len(part)))
         columns[part, np.arange(len(part))] = 1.0
-        influence[start : start + COLUMNS_AT_ONCE] = spread(S, columns)[part, np.arange(len(part))]
+        influence[start : start + COLUMNS_AT_ONCE] = spread(S, columns, reach)[part, np.arange(len(part))]
     return influence
 
 
@@ -78,19 +89,19 @@ class Spread:
 
 
 def spread_labels(
-    S: sparse.csr_matrix, rows: np.ndarray, labels: np.ndarray, shares: np.ndarray, checked: np.ndarray
+    S: sparse.csr_matrix, rows: np.ndarray, labels: np.ndarray, shares: np.ndarray, checked: np.ndarray, reach: float
 ) -> Spread:
     """Spread labels over a graph: the mean influence of the labels of each class, times the share of the class.
 
     rows, labels: the labelled rows and their class indices. shares: class shares `(C,)`. checked: positions in `rows`
-    of those that are left out in turn.
+    of those that are left out in turn. reach: a.
     """
     Y = np.zeros((S.shape[0], len(shares)))
     Y[rows, labels] = 1.0
-    sums, counts = spread(S, Y), Y.sum(axis=0)
+    sums, counts = np.maximum(spread(S, Y, reach), 0.0), Y.sum(axis=0)
     own = np.zeros((len(checked), len(shares)))
     own[np.arange(len(checked)), labels[checked]] = 1.0
-    left_sums = np.maximum(sums[rows[checked]] - own * self_influence(S, rows[checked])[:, None], 0.0)
+    left_sums = np.maximum(sums[rows[checked]] - own * self_influence(S, rows[checked], reach)[:, None], 0.0)
     left_counts = counts - own
     values = sums / np.maximum(counts, 1.0) * shares
     return Spread(normalised(values, shares), normalised(left_sums / np.maximum(left_counts, 1.0) * shares, shares))

@@ -1,6 +1,6 @@
 """The start of `DriftClassifier`: soft labels for the pool, from experts weighted by their cross-fitted likelihood.
 
-Experts: labels spread over graphs of 4, 8 and 16 nearest neighbours, and a linear classifier. Each predicts every
+Experts: labels spread over graphs of nearest neighbours (see `GRAPHS`), and a linear classifier. Each predicts every
 labelled row without using its label. The weights of the mixture maximise the likelihood of these predictions, with a
 Dirichlet prior that keeps the weights equal while there are few labels.
 """
@@ -11,8 +11,23 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from drift.estimator.neighbours import NEIGHBOURS, Neighbours, nearest, normalised, similarities, spread_labels
+from drift.estimator.neighbours import (
+    FAR,
+    NEAR,
+    NEIGHBOURS,
+    Neighbours,
+    nearest,
+    normalised,
+    similarities,
+    spread_labels,
+)
 
+GRAPHS = {
+    "4 neighbours": (4, NEAR),
+    "8 neighbours": (8, NEAR),
+    "16 neighbours": (16, NEAR),
+    "clusters": (8, FAR),
+}
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # sharpening of an expert's probabilities, chosen by likelihood
 PRIOR_COUNT = 0.5  # observations that the prior gives to each expert
 EM_STEPS = 100
@@ -60,9 +75,9 @@ def make_start(
     checked = np.sort(generator.permutation(len(labeled))[:MOST_CHECKED])
     neighbours = nearest(X)
     experts = []
-    for k in NEIGHBOURS:
-        result = spread_labels(similarities(neighbours, k), labeled, labels, shares, checked)
-        experts.append(Expert(f"{k} neighbours", result.values, result.left_out))
+    for name, (k, reach) in GRAPHS.items():
+        result = spread_labels(similarities(neighbours, k), labeled, labels, shares, checked, reach)
+        experts.append(Expert(name, result.values, result.left_out))
     experts.append(linear_expert(X, labeled, labels, shares, checked, generator))
     experts = [sharpened(expert, labels[checked]) for expert in experts]
     weights = stacked([of_labels(expert.left_out, labels[checked]) for expert in experts])
