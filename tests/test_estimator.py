@@ -28,9 +28,20 @@ X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
 NAN = float("nan")
 
+PAPER: dict[str, Any] = {  # settings of the paper, where the defaults differ
+    "dropout": 0.5,
+    "input_dropout": 0.2,
+    "prior": None,
+    "start": "labels",
+    "learning_rate": 1e-3,
+    "standardize": True,
+}
+
 
 def short(**settings: Any) -> DriftClassifier:
-    return DriftClassifier(**{"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings})
+    return DriftClassifier(
+        **{**PAPER, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings}
+    )
 
 
 MINUS_ONE_IS_UNLABELLED = {"check_classifiers_classes": "uses -1 as a class, which here means unlabelled"}
@@ -202,7 +213,7 @@ def test_rows_and_labels_must_match() -> None:
         ({"coupling": "coupled"}, "'coupling' parameter .* among .*'differentiable'.* Got 'coupled'"),
         ({"coupling": None}, "'coupling' parameter .* Got None"),
         ({"coupling": ["none"]}, "'coupling' parameter"),
-        ({"prior": "uniform"}, "'prior' parameter .* among {'labels'}.* Got 'uniform'"),
+        ({"prior": "equal"}, "'prior' parameter .* among {.*'uniform'.*}.* Got 'equal'"),
         ({"prior": 3}, "'prior' parameter .* Got 3"),
         ({"prior": "labels", "class_mass": False}, "prior is given but class_mass is off"),
         ({"steps": -1}, "'steps' parameter .* Got -1"),

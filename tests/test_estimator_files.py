@@ -27,7 +27,7 @@ WEIGHTS, SETTINGS = "model.safetensors", "classifier.json"
 
 
 def fitted(y: Any = FEW, **settings: Any) -> DriftClassifier:
-    defaults = {"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0}
+    defaults = {"input_dropout": 0.2, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0}
     return DriftClassifier(**{**defaults, **settings}).fit(X, y)
 
 

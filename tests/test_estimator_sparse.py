@@ -20,9 +20,20 @@ DENSE[np.random.default_rng(0).random(DENSE.shape) < 0.6] = 0.0
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
 FORMATS = ["csr", "csc", "coo", "bsr", "lil", "dok"]
 
+PAPER: dict[str, Any] = {  # settings of the paper, where the defaults differ
+    "dropout": 0.5,
+    "input_dropout": 0.2,
+    "prior": None,
+    "start": "labels",
+    "learning_rate": 1e-3,
+    "standardize": True,
+}
+
 
 def short(**settings: Any) -> DriftClassifier:
-    return DriftClassifier(**{"hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings})
+    return DriftClassifier(
+        **{**PAPER, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings}
+    )
 
 
 @pytest.mark.parametrize("settings", [{}, {"weak": True}, {"coupling": "none"}, {"batch_size": 8}], ids=str)

@@ -18,7 +18,7 @@ from drift.core.forward import log_probabilities
 from drift.data.labels import Encoded, encode_labels, is_blank, label_column
 from drift.errors import LabelError, StateError
 from drift.estimator.files import load_classifier, save_classifier
-from drift.estimator.parameters import CONSTRAINTS, check_widths, make_strategy
+from drift.estimator.parameters import CONSTRAINTS, check_prior, check_widths
 from drift.estimator.scaling import feature_scaling, row_slices, scaled_tensor, summed_duplicates, training_rows
 from drift.estimator.student import ModuleFactory, build_student, check_student, reference_tensor
 from drift.estimator.training import train
@@ -31,11 +31,14 @@ FLOATS = [np.float64, np.float32]  # dtypes of X that are kept; others are conve
 class DriftClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier for feature vectors, trained by differentiable self-training (DRIFT).
 
-    Rows whose label is -1, None or NaN are unlabelled. `fit` first trains a student network on the labelled rows. It
-    then trains it further on all rows: on the given labels, and on pseudo-labels from a teacher, which is a moving
-    average of the student. If every row is labelled, the teacher labels the same rows (self-distillation).
+    Rows whose label is -1, None or NaN are unlabelled. `fit` first finds a start: it spreads the labels over graphs of
+    nearest neighbours, fits a linear classifier, weights these by how well they predict labels that they were not
+    given, and trains a student network on the resulting soft labels. It then trains the student further on all rows: on
+    the given labels, and on pseudo-labels from a teacher, which is a moving average of the student (the game). If every
+    row is labelled, the teacher labels the same rows (self-distillation).
 
-    There is no validation set and no early stopping: the number of steps is fixed.
+    No validation set is needed. Each phase ends when it has converged, and the game is undone if it made the student
+    worse; see `kept_`.
 
     Parameters
     ----------
@@ -47,11 +50,12 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     hidden : sequence of int, default=(256,)
         Widths of the hidden layers of the MLP. Ignored if `module` is given.
 
-    dropout : float, default=0.5
+    dropout : float, default=0.2
         Dropout rate after each hidden layer of the MLP, in [0, 1). Ignored if `module` is given.
 
-    input_dropout : float, default=0.2
-        Dropout rate of the input features of the MLP, in [0, 1). Ignored if `module` is given.
+    input_dropout : "auto" or float, default="auto"
+        Dropout rate of the input features of the MLP, in [0, 1). "auto" is 0.2 with 32 features or more, else 0.
+        Ignored if `module` is given.
 
     alpha : float, default=0.9
         Weight of the old teacher in the moving average, in [0, 1]; α in the paper.
@@ -62,10 +66,12 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     class_mass : bool, default=True
         Whether to balance the pseudo-labels of each batch by class.
 
-    prior : "labels", mapping, sequence of float or None, default=None
-        Class shares towards which `class_mass` balances. None means equal shares, as in the paper. "labels" uses the
-        shares among the labelled rows. A mapping gives the share of each class by its label. A sequence gives the
-        shares in the order of the sorted classes. Shares must be positive and sum to 1, or be whole-number counts.
+    prior : "auto", "uniform", "labels", mapping, sequence of float or None, default="auto"
+        Class shares towards which `class_mass` balances. "auto" estimates them from the predictions of the start for
+        the unlabelled rows and, unless all classes have the same number of labels, from these numbers. "uniform" and
+        None mean equal shares, as in the paper. "labels" uses the shares among the labelled rows. A mapping gives the
+        share of each class by its label. A sequence gives the shares in the order of the sorted classes. Shares must be
+        positive and sum to 1, or be whole-number counts.
 
     coupling : {"differentiable", "detached", "none"}, default="differentiable"
         How the student's gradient treats the teacher. "differentiable" includes the gradient through the teacher
@@ -78,24 +84,31 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     unlabeled_weight : float, default=1.0
         Weight of the self-training term in the loss; 1 in the paper.
 
-    initial_steps : int, default=200
-        Optimiser steps of the supervised phase.
+    start : {"auto", "labels"}, default="auto"
+        What the student is first trained on. "auto" uses soft labels for labelled and unlabelled rows, see above.
+        "labels" uses the given labels alone, as in the paper. With `weak`, with `coupling="none"`, without unlabelled
+        rows, or with a number as `initial_steps`, "auto" is the same as "labels".
 
-    steps : int, default=600
-        Optimiser steps of the second phase, the game.
+    initial_steps : "auto" or int, default="auto"
+        Optimiser steps of the first phase. "auto" trains until the loss stops falling, for at most 400 steps.
+
+    steps : "auto" or int, default="auto"
+        Optimiser steps of the second phase, the game. "auto" trains until predictions for the unlabelled rows stop
+        changing, for at most 400 steps, and chooses between the game and its start. With a number the game is kept.
 
     batch_size : int, default=256
         Labelled rows per step, and unlabelled rows per step.
 
-    learning_rate : float, default=0.001
+    learning_rate : float, default=0.003
         Learning rate of AdamW.
 
     weight_decay : float, default=0.01
         Weight decay of AdamW. It does not apply to biases and normalisation layers.
 
-    standardize : bool, default=True
-        Whether to scale each feature to mean 0 and standard deviation 1 over the rows given to `fit`. Sparse `X` is
-        scaled without centring, as by `StandardScaler(with_mean=False)`.
+    standardize : "auto" or bool, default="auto"
+        Whether to scale each feature to mean 0 and standard deviation 1 over the rows given to `fit`. "auto" does so if
+        the features seem to have different units: if the largest standard deviation is more than 10 times the median.
+        Otherwise, and for sparse `X`, it divides all features by the same number. Sparse `X` is never centred.
 
     n_jobs : int or None, default=None
         Number of threads that torch uses, or -1 for all cores. None means 1, which is fastest for small modules,
@@ -105,7 +118,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         Seed for the initial weights, dropout and the order of the rows. The same integer gives identical results.
 
     verbose : bool or int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar, and print one line about the start and the choice between it and the game.
 
     Attributes
     ----------
@@ -118,6 +131,23 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
 
     n_iter_ : int
         Number of optimiser steps taken, both phases together.
+
+    prior_ : ndarray of shape (n_classes,)
+        Class shares that pseudo-labels were balanced towards, in the order of `classes_`.
+
+    prior_source_ : str
+        What `prior_` is based on.
+
+    start_ : str
+        What the student was first trained on, with the weights of the neighbour graphs and the linear classifier. With
+        more than 20,000 rows, a sample of that many is used.
+
+    kept_ : {"game", "start"}
+        Which of the two the student is. The start is kept if the game made the given labels less likely, judged by the
+        predictions of their unlabelled neighbours, or moved the shares of predicted classes away from `prior_`.
+
+    kept_reason_ : str
+        What this choice is based on.
 
     student_ : torch.nn.Module
         The trained network, which makes the predictions.
@@ -164,21 +194,22 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         module: nn.Module | ModuleFactory | None = None,
         *,
         hidden: Sequence[int] = (256,),
-        dropout: float = 0.5,
-        input_dropout: float = 0.2,
+        dropout: float = 0.2,
+        input_dropout: float | str = "auto",
         alpha: float = 0.9,
         tau: float = 0.5,
         class_mass: bool = True,
-        prior: Mapping[Any, float] | Sequence[float] | str | None = None,
+        prior: Mapping[Any, float] | Sequence[float] | str | None = "auto",
         coupling: str = "differentiable",
         weak: bool = False,
         unlabeled_weight: float = 1.0,
-        initial_steps: int = 200,
-        steps: int = 600,
+        start: str = "auto",
+        initial_steps: int | str = "auto",
+        steps: int | str = "auto",
         batch_size: int = 256,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 3e-3,
         weight_decay: float = 1e-2,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -194,6 +225,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         self.coupling = coupling
         self.weak = weak
         self.unlabeled_weight = unlabeled_weight
+        self.start = start
         self.initial_steps = initial_steps
         self.steps = steps
         self.batch_size = batch_size
@@ -227,7 +259,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         X = summed_duplicates(validate_data(self, X, dtype=FLOATS, accept_sparse="csr"))
         encoded = encode_labels(y)
         check_consistent_length(X, encoded.codes)
-        strategy = make_strategy(self.tau, self.class_mass, self.prior, encoded)
+        check_prior(self.prior, self.class_mass, encoded)
         self.classes_ = encoded.classes
         self.label_budget_ = int(encoded.labeled.sum())
         self.mean_, self.scale_ = feature_scaling(X, self.standardize)
@@ -240,13 +272,18 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             )
             self.student_.train()  # pretrained modules are often in evaluation mode
             rows = training_rows(X, self.mean_, self.scale_, like)
-            self.trace_, self.n_iter_ = train(self, rows, encoded, strategy, torch.Generator().manual_seed(seed))
+            result = train(self, rows, encoded, torch.Generator().manual_seed(seed), np.random.default_rng(seed))
+            self.trace_, self.n_iter_ = result.trace, result.steps
+            self.prior_, self.prior_source_ = result.prior
+            self.start_, self.kept_, self.kept_reason_ = result.start, result.kept, result.kept_reason
             if not all(bool(p.isfinite().all()) for p in self.student_.parameters()):
                 raise StateError(
                     f"training diverged: weights are no longer finite; lower learning_rate={self.learning_rate}"
                 )
             self.student_.eval()
             self.transduction_ = self._transduction(X, encoded)
+        if self.verbose:
+            print(f"kept the {self.kept_} after {self.n_iter_} steps ({self.kept_reason_}); start: {self.start_}")
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from drift.estimator.student import ModuleFactory
 
 FORMAT = "drift-classifier/1"
+CHOICES = ("prior_", "prior_source_", "start_", "kept_", "kept_reason_")  # missing in files of earlier versions
 WEIGHTS, SETTINGS = "model.safetensors", "classifier.json"
 
 
@@ -95,6 +96,7 @@ def _content(classifier: "DriftClassifier") -> dict[str, Any]:
         "label_budget": classifier.label_budget_,
         "n_iter": classifier.n_iter_,
         "trace": classifier.trace_,
+        "choices": {name: _plain(getattr(classifier, name)) for name in CHOICES if hasattr(classifier, name)},
     }
     if hasattr(classifier, "transduction_"):  # not if it was loaded from a file without it
         codes = np.searchsorted(classifier.classes_, classifier.transduction_)
@@ -119,7 +121,11 @@ def _restored(
         classifier.feature_names_in_ = np.array(content["feature_names"], dtype=object)
     classifier.label_budget_, classifier.trace_ = content["label_budget"], content["trace"]
     # The next two are missing in files of earlier versions, in which every fit took all its steps.
-    classifier.n_iter_ = content.get("n_iter", classifier.initial_steps + classifier.steps)
+    if "n_iter" not in content:
+        content["n_iter"] = int(classifier.initial_steps) + int(classifier.steps)
+    classifier.n_iter_ = content["n_iter"]
+    for name, value in content.get("choices", {}).items():
+        setattr(classifier, name, np.array(value) if name == "prior_" else value)
     if "transduction" in content:
         codes = np.array(content["transduction"].split(), dtype=np.int64)
         classifier.transduction_ = classifier.classes_[codes]
@@ -142,4 +148,6 @@ def _plain(value: object) -> object:
     """NumPy values as Python numbers and lists, for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
     raise ConfigError(f"a setting of type {type(value).__name__} cannot be saved; use numbers, strings and lists")

@@ -1,36 +1,48 @@
 """Checks of the parameters of `DriftClassifier`: scikit-learn's constraints, the prior and the hidden widths."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from torch import nn
+from torch import Tensor, nn
 
 from drift.core import SoftStrategy
 from drift.data.labels import Encoded
 from drift.data.shares import prior_shares
 from drift.errors import ConfigError
+from drift.methods.shares import estimate_shares
+
+if TYPE_CHECKING:
+    from drift.estimator.classifier import DriftClassifier
+
+AUTO = StrOptions({"auto"})
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "module": [nn.Module, callable, None],
     "hidden": ["array-like"],  # `check_widths` checks the values
     "dropout": [Interval(Real, 0, 1, closed="left")],
-    "input_dropout": [Interval(Real, 0, 1, closed="left")],
+    "input_dropout": [AUTO, Interval(Real, 0, 1, closed="left")],
     "alpha": [Interval(Real, 0, 1, closed="both")],
     "tau": [Interval(Real, 0, None, closed="neither")],
     "class_mass": ["boolean"],
-    "prior": [StrOptions({"labels"}), Mapping, "array-like", None],  # `make_strategy` checks the values
+    "prior": [
+        StrOptions({"auto", "uniform", "labels"}),
+        Mapping,
+        "array-like",
+        None,
+    ],  # `make_strategy` checks the values
     "coupling": [StrOptions({"differentiable", "detached", "none"})],
     "weak": ["boolean"],
     "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
-    "initial_steps": [Interval(Integral, 0, None, closed="left")],
-    "steps": [Interval(Integral, 0, None, closed="left")],
+    "start": [StrOptions({"auto", "labels"})],
+    "initial_steps": [AUTO, Interval(Integral, 0, None, closed="left")],
+    "steps": [AUTO, Interval(Integral, 0, None, closed="left")],
     "batch_size": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "weight_decay": [Interval(Real, 0, None, closed="left")],
-    "standardize": ["boolean"],
+    "standardize": [AUTO, "boolean"],
     "n_jobs": [Interval(Integral, 1, None, closed="left"), Options(Integral, {-1}), None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
@@ -46,19 +58,49 @@ def check_widths(hidden: Any) -> None:
         raise ConfigError(f"hidden={_in_one_line(hidden)}: give a list of positive widths, such as (256,)")
 
 
-def make_strategy(tau: float, class_mass: bool, prior: Any, encoded: Encoded) -> SoftStrategy:
+class Prior(NamedTuple):
+    """Class shares that pseudo-labels are balanced towards, in class order, and what they are based on."""
+
+    values: np.ndarray
+    source: str
+
+
+def make_strategy(
+    classifier: "DriftClassifier", encoded: Encoded, predict: Callable[[], Tensor]
+) -> tuple[SoftStrategy, Prior]:
     """Build the teacher's strategy, with the prior as one share per class in the order of the classes.
 
     Parameters
     ----------
-    tau, class_mass : as in `DriftClassifier`.
-    prior : the parameter as the user gave it.
+    classifier : the estimator with its parameters.
     encoded : the labels given to `fit`.
+    predict : returns the start's probabilities of unlabelled rows; called only if the prior is estimated.
     """
-    if isinstance(prior, str):  # "labels"
-        prior = np.bincount(encoded.codes[encoded.labeled]).tolist()
-    shares = None if prior is None else prior_shares(prior, encoded.classes.tolist())
-    return SoftStrategy(tau, class_mass, shares)
+    classes, prior = len(encoded.classes), classifier.prior
+    if not classifier.class_mass and isinstance(prior, str) and prior != "labels":
+        return SoftStrategy(classifier.tau, False), Prior(np.full(classes, 1 / classes), "not used: class_mass is off")
+    if isinstance(prior, str) and prior == "auto" and classifier.coupling != "none":
+        shares = estimate_shares(predict().numpy(), encoded.codes[encoded.labeled], weak=classifier.weak)
+        strategy = SoftStrategy(classifier.tau, True, shares.values)
+        return strategy, Prior(np.array(shares.values), shares.source)
+    given = given_shares(prior, encoded)
+    strategy = SoftStrategy(classifier.tau, classifier.class_mass, given)
+    if given is None:
+        return strategy, Prior(np.full(classes, 1 / classes), "equal shares")
+    source = "counts of the labels" if isinstance(prior, str) else "the shares given as prior"
+    return strategy, Prior(np.array(given) / sum(given), source)
+
+
+def check_prior(prior: Any, class_mass: bool, encoded: Encoded) -> None:
+    """Raise unless the prior fits the classes, before anything is trained."""
+    SoftStrategy(1.0, class_mass, given_shares(prior, encoded))
+
+
+def given_shares(prior: Any, encoded: Encoded) -> tuple[float, ...] | None:
+    """Shares that do not have to be estimated, in class order; None for equal shares."""
+    if isinstance(prior, str):
+        prior = np.bincount(encoded.codes[encoded.labeled]).tolist() if prior == "labels" else None
+    return None if prior is None else prior_shares(prior, encoded.classes.tolist())
 
 
 def _in_one_line(value: object) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor
 from drift.errors import DataError
 
 ROWS_PER_PIECE = 8192  # converted at once: a float64 copy of all rows could be several times as large as X
+LARGEST_RATIO = 10.0  # of a feature's deviation to the median, if all features have one unit
 VALUES_PER_PIECE = 2**22  # of a sparse matrix: 32 MB in float64
 
 
@@ -32,12 +33,15 @@ def summed_duplicates(X: Any) -> Any:
     return X
 
 
-def feature_scaling(X: Any, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature, in float64; zeros and ones if `standardize` is false.
+def feature_scaling(X: Any, standardize: bool | str) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and divisor of each feature, in float64; zeros and ones if `standardize` is false.
 
-    For a sparse matrix the mean is 0, so that zero entries stay 0; the deviation is the same as for a dense array.
+    The divisor is the standard deviation of the feature. If `standardize` is "auto" and the features seem to have one
+    unit, it is the same for all: their root mean square deviation. Differences in spread then remain, because a feature
+    that varies more often says more about the class. For a sparse matrix the mean is 0, so that zero entries stay 0;
+    the deviation is the same as for a dense array.
     """
-    if not standardize:
+    if standardize is False:
         return np.zeros(X.shape[1]), np.ones(X.shape[1])
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         mean, deviation = _sparse_moments(X) if issparse(X) else _dense_moments(X)
@@ -48,7 +52,15 @@ def feature_scaling(X: Any, standardize: bool) -> tuple[np.ndarray, np.ndarray]:
     if unusable.any():
         feature = int(np.flatnonzero(unusable)[0])
         raise DataError(f"feature {feature} is too large or too small to compute with; rescale it")
-    return np.zeros_like(mean) if issparse(X) else mean, np.where(varies, deviation, 1.0)
+    scale = np.where(varies, deviation, 1.0)
+    if standardize == "auto" and varies.any() and (issparse(X) or _one_unit(deviation[varies])):
+        scale = np.full(len(mean), np.sqrt(np.square(deviation[varies] / deviation.max()).mean()) * deviation.max())
+    return np.zeros_like(mean) if issparse(X) else mean, scale
+
+
+def _one_unit(deviations: np.ndarray) -> bool:
+    """Whether features seem to be measured in one unit: no deviation is far above the median."""
+    return bool(deviations.max() <= LARGEST_RATIO * np.median(deviations))
 
 
 def _dense_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,8 @@ from drift.models.mlp import mlp
 if TYPE_CHECKING:
     from drift.estimator.classifier import DriftClassifier
 
+INPUT_DROPOUT, MANY_FEATURES = 0.2, 32
+
 ModuleFactory = Callable[[int, int], nn.Module]
 """Builds a module from the number of features and the number of classes."""
 
@@ -26,6 +28,8 @@ def build_student(classifier: "DriftClassifier", features: int, classes: int) ->
     module = classifier.module
     if module is None:
         dropout, input_dropout = classifier.dropout, classifier.input_dropout
+        if isinstance(input_dropout, str):  # "auto": of few features each one is needed
+            input_dropout = INPUT_DROPOUT if features >= MANY_FEATURES else 0.0
         return mlp(features, classes, classifier.hidden, "relu", input_dropout=input_dropout, dropout=dropout)
     if isinstance(module, nn.Module):
         return copy.deepcopy(module)

@@ -56,6 +56,8 @@ def estimate_shares(
     source = f"predictions of the start on {rows:,} unlabelled rows"
     if weak:
         return Shares(_with_floor(q), f"{source}; weak labels say little about shares")
+    if not rows:  # the labels are all there is
+        return label_shares(labels, C)
     drawn = labels_are or likely_draw(counts, q)
     shares = _shrunk(q, counts.sum())
     if drawn == "per-class":

@@ -22,10 +22,21 @@ from drift.tasks.scoring import mean_and_spread
 
 TEST_ROWS = 600
 
+# The settings of the published figures: the paper's two phases, with a fixed number of steps.
+PAPER: dict[str, Any] = {
+    "dropout": 0.5,
+    "input_dropout": 0.2,
+    "prior": None,
+    "start": "labels",
+    "initial_steps": 200,
+    "steps": 600,
+    "learning_rate": 1e-3,
+    "standardize": True,
+}
 OURS: dict[str, Callable[[int], Any]] = {
-    "Supervised": lambda seed: DriftClassifier(coupling="none", random_state=seed),
-    "Self-training": lambda seed: DriftClassifier(coupling="detached", random_state=seed),
-    "DRIFT": lambda seed: DriftClassifier(random_state=seed),
+    "Supervised": lambda seed: DriftClassifier(coupling="none", random_state=seed, **PAPER),
+    "Self-training": lambda seed: DriftClassifier(coupling="detached", random_state=seed, **PAPER),
+    "DRIFT": lambda seed: DriftClassifier(random_state=seed, **PAPER),
 }
 SCIKIT_LEARN: dict[str, Callable[[int], Any]] = {
     "SelfTrainingClassifier (logistic regression)": lambda seed: SelfTrainingClassifier(

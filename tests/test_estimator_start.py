@@ -1,0 +1,222 @@
+"""The start of `DriftClassifier`: neighbour graphs, experts and their weights, convergence, and the choice after it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_circles, make_classification
+from sklearn.linear_model import LogisticRegression
+
+from drift import DriftClassifier
+from drift.data.labels import sample_per_class
+from drift.estimator import initial
+from drift.estimator.neighbours import FAR, NEAR, nearest, self_influence, similarities, spread, spread_labels
+from drift.estimator.plateau import WINDOW, LossPlateau, PredictionPlateau
+from drift.estimator.scaling import feature_scaling
+from drift.estimator.selection import make_start, near_labels, stacked
+
+X, Y = make_blobs(150, n_features=4, centers=3, cluster_std=2.0, random_state=0)
+FEW = np.full(len(Y), -1)
+CHOSEN = sample_per_class(Y, 5, seed=0)
+FEW[CHOSEN] = Y[CHOSEN]
+EQUAL = np.full(3, 1 / 3)
+
+
+def small(**settings: Any) -> DriftClassifier:
+    return DriftClassifier(**{"hidden": (16,), "random_state": 0, **settings})
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_weights_are_symmetric_with_largest_eigenvalue_one(k: int) -> None:
+    S = similarities(nearest(X), k).toarray()
+    assert np.allclose(S, S.T)
+    assert (np.count_nonzero(S, axis=1) >= k).all()
+    assert np.linalg.eigvalsh(S).max() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("reach", [NEAR, FAR])
+def test_the_spread_of_labels_is_the_solution_of_a_linear_system(reach: float) -> None:
+    S = similarities(nearest(X), 8)
+    Y_ = np.eye(3)[Y] * (FEW >= 0)[:, None]
+    exact = (1 - reach) * np.linalg.solve(np.eye(len(X)) - reach * S.toarray(), Y_)
+    assert np.abs(spread(S, Y_, reach) - exact).max() < 1e-4 * exact.max()
+    no_labels = np.concatenate([Y_, np.zeros((len(X), 1))], axis=1)  # a class without labels stays at 0
+    assert np.allclose(spread(S, no_labels, reach), np.concatenate([exact, np.zeros((len(X), 1))], axis=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("reach", [NEAR, FAR])
+def test_leaving_a_label_out_equals_spreading_without_it(reach: float) -> None:
+    S, labels = similarities(nearest(X), 8), FEW[CHOSEN]
+    result = spread_labels(S, CHOSEN, labels, EQUAL, np.arange(len(CHOSEN)), reach)
+    for i in range(len(CHOSEN)):
+        rest = np.delete(np.arange(len(CHOSEN)), i)
+        without = spread_labels(S, CHOSEN[rest], labels[rest], EQUAL, np.array([0]), reach).values
+        assert np.allclose(result.left_out[i], without[CHOSEN[i]], atol=1e-3)  # the solver's tolerance
+    assert (self_influence(S, CHOSEN, reach) > 0).all()
+
+
+def test_rows_that_no_label_reaches_get_the_class_shares() -> None:
+    far = np.concatenate([X[:60], X[:60] + 1e4])
+    S = similarities(nearest(far), 4)
+    shares = np.array([0.2, 0.3, 0.5])
+    values = spread_labels(S, np.arange(30), Y[:30], shares, np.arange(30), NEAR).values
+    assert np.allclose(values[60:], shares)
+
+
+def test_duplicate_rows_are_no_problem() -> None:
+    model = small().fit(np.repeat(X[:30], 5, axis=0), np.where(np.arange(150) % 5 == 0, np.repeat(Y[:30], 5), -1))
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_the_better_expert_gets_the_weight_and_few_labels_leave_it_equal() -> None:
+    good, bad = np.full(200, 0.9), np.full(200, 0.1)
+    many, few = stacked([good, bad]), stacked([good[:2], bad[:2]])
+    assert many[0] > 0.98
+    assert 0.5 < few[0] < many[0]
+    assert many.sum() == pytest.approx(1)
+    assert np.allclose(stacked([good, good, good]), 1 / 3)
+
+
+@pytest.mark.parametrize(("data", "linear_wins"), [("line", True), ("circles", False)])
+def test_the_experts_are_weighted_by_what_suits_the_data(data: str, linear_wins: bool) -> None:
+    if data == "line":  # one of 30 features decides: neighbours say little
+        rows = np.random.default_rng(0).normal(size=(400, 30))
+        truth = (rows[:, 0] > 0).astype(int)
+    else:
+        rows, truth = make_circles(400, noise=0.05, factor=0.4, random_state=0)
+    few = np.full(400, -1)
+    few[sample_per_class(truth, 40, seed=0)] = truth[sample_per_class(truth, 40, seed=0)]
+    start = make_start(rows, np.arange(400), few, np.full(2, 0.5), np.random.default_rng(0))
+    assert sum(start.weights.values()) == pytest.approx(1)
+    assert (start.weights["linear"] > 0.5) == linear_wins
+    alone = LogisticRegression().fit(rows[few >= 0], few[few >= 0]).score(rows[few < 0], truth[few < 0])
+    accuracy = (start.targets.argmax(1) == truth)[few < 0].mean()
+    assert accuracy > (alone - 0.05 if linear_wins else 0.9)
+
+
+def test_targets_are_distributions_and_keep_the_given_labels() -> None:
+    start = make_start(X, np.arange(len(X)), FEW, EQUAL, np.random.default_rng(0))
+    assert np.allclose(start.targets.sum(1), 1)
+    assert np.array_equal(start.targets[CHOSEN], np.eye(3)[Y[CHOSEN]])
+
+
+def test_predictions_are_judged_by_the_unlabelled_neighbours_of_labels() -> None:
+    start = make_start(X, np.arange(len(X)), FEW, EQUAL, np.random.default_rng(0))
+    right, wrong = np.eye(3)[Y] * 0.7 + 0.1, np.eye(3)[(Y + 1) % 3] * 0.7 + 0.1
+    assert near_labels(right, start, FEW) > near_labels(wrong, start, FEW)
+    changed = right.copy()
+    changed[CHOSEN] = wrong[CHOSEN]  # the labelled rows themselves do not count
+    assert near_labels(changed, start, FEW) == near_labels(right, start, FEW)
+
+
+def run(callback: Any, losses: list[float]) -> int:
+    """Number of steps that the callback lets a phase take."""
+    state = SimpleNamespace(stop=False, loss=0.0, step=0)
+    for state.step, state.loss in enumerate(losses, 1):
+        callback.on_step_end(state)
+        if state.stop:
+            return state.step
+    return len(losses)
+
+
+def test_a_phase_ends_two_windows_after_the_loss_stopped_falling() -> None:
+    falling = list(np.exp(-np.arange(4 * WINDOW) / 50))
+    assert run(LossPlateau(), falling) == len(falling)
+    assert run(LossPlateau(), falling + [falling[-1]] * 10 * WINDOW) <= len(falling) + 3 * WINDOW
+    assert run(LossPlateau(), [1.0] * 10 * WINDOW) == 3 * WINDOW
+
+
+def test_a_phase_ends_when_predictions_stay_the_same() -> None:
+    labels = torch.zeros(100, dtype=torch.long)
+    assert run(PredictionPlateau(lambda: labels.clone()), [0.0] * 10 * WINDOW) == 2 * WINDOW
+    steps = iter(range(100))
+    assert run(PredictionPlateau(lambda: labels + next(steps)), [0.0] * 10 * WINDOW) == 10 * WINDOW
+
+
+def test_the_defaults_are_deterministic_and_describe_what_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = small().fit(X, FEW), small(verbose=1).fit(X, FEW)
+    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
+    assert one.kept_ in ("game", "start")
+    assert "game" in one.kept_reason_
+    assert "soft labels of 150 rows: 4 neighbours" in one.start_
+    assert one.prior_.sum() == pytest.approx(1)
+    assert "predictions for 135 rows" in one.prior_source_
+    assert 0 < one.n_iter_ <= 800
+    assert f"kept the {two.kept_} after {two.n_iter_} steps" in capsys.readouterr().out
+
+
+def test_a_fixed_number_of_initial_steps_means_the_given_labels_alone() -> None:
+    auto = small(initial_steps=30, steps=20).fit(X, FEW)
+    labels = small(initial_steps=30, steps=20, start="labels").fit(X, FEW)
+    assert np.array_equal(auto.predict_proba(X), labels.predict_proba(X))
+    assert auto.start_ == "given labels"
+    assert auto.kept_ == "game"
+
+
+@pytest.mark.parametrize("settings", [{"weak": True}, {"coupling": "none"}, {"start": "labels"}], ids=str)
+def test_where_the_labels_alone_are_the_start(settings: dict[str, Any]) -> None:
+    assert small(**settings).fit(X, FEW).start_ == "given labels"
+    assert small(**settings).fit(X, Y).start_ == "given labels"
+
+
+def test_a_large_pool_is_sampled_with_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(initial, "MOST_ROWS", 60)
+    rare = np.where(np.arange(len(Y)) == CHOSEN[-1], 7, FEW)
+    model = small(steps=10).fit(X, rare)
+    assert "soft labels of 60 rows" in model.start_
+    encoded = SimpleNamespace(codes=np.where(rare == 7, 3, rare), labeled=rare != -1)
+    rows = initial._graph_rows(encoded, np.random.default_rng(0))
+    assert len(np.unique(rows)) == len(rows) == 60
+    assert set(encoded.codes[rows]) == {-1, 0, 1, 2, 3}
+
+
+def test_sparse_rows_have_the_same_start_as_dense_rows() -> None:
+    dense, from_csr = (
+        make_start(rows, np.arange(len(X)), FEW, EQUAL, np.random.default_rng(0)) for rows in (X, sparse.csr_matrix(X))
+    )
+    assert np.allclose(dense.targets, from_csr.targets, atol=1e-4)
+    rows = sparse.csr_matrix(X * (np.random.default_rng(0).random(X.shape) < 0.6))
+    model = small(steps=10).fit(rows, FEW)
+    assert "soft labels of 150 rows" in model.start_
+    assert model.score(rows, Y) > 0.5  # chance is 1/3
+
+
+def test_features_of_one_unit_share_a_divisor_and_others_do_not() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 4)) * [1.0, 2.0, 3.0, 0.0]
+    mean, scale = feature_scaling(rows, "auto")
+    assert np.allclose(scale, np.sqrt((rows[:, :3].std(0) ** 2).mean()))
+    assert np.allclose(mean, rows.mean(0))
+    units = rows * [1.0, 1.0, 1000.0, 1.0]
+    for each, expected in zip(feature_scaling(units, "auto"), feature_scaling(units, True), strict=True):
+        assert np.array_equal(each, expected)
+
+
+def test_rare_classes_stay_rare() -> None:
+    rows, truth = make_classification(
+        1000, 20, n_informative=8, weights=[0.95], flip_y=0, class_sep=1.5, random_state=0
+    )
+    few = np.full(1000, -1)
+    few[:60] = truth[:60]
+    assert 1 <= few[:60].sum() <= 6
+    model = DriftClassifier(random_state=0).fit(rows, few)
+    assert model.prior_[1] < 0.15
+    assert model.predict(rows).mean() < 0.15
+    assert "counts of 60 labels" in model.prior_source_
+
+
+@pytest.mark.parametrize("prior", ["uniform", None])
+def test_an_even_prior_on_request(prior: str | None) -> None:
+    model = small(prior=prior, initial_steps=5, steps=5).fit(X, FEW)
+    assert np.array_equal(model.prior_, EQUAL)
+    assert model.prior_source_ == "equal shares"
+
+
+def test_choices_are_saved_and_loaded(tmp_path: Any) -> None:
+    model = small().fit(X, FEW)
+    back = DriftClassifier.load(model.save(tmp_path / "model"))
+    for name in ("prior_source_", "start_", "kept_", "kept_reason_"):
+        assert getattr(back, name) == getattr(model, name)
+    assert np.array_equal(back.prior_, model.prior_)
