@@ -199,8 +199,8 @@ classifiers. This page is written by `python benchmarks/vectors.py` from vectors
   per class, because labels did not spread far enough. The graph with a far reach was then added, and its reach chosen
   on circles and moons with other parameters. The draws below (10 and up) were not used for any choice.
 """
-UNFINISHED = """- **Unfinished.** Only {draws} of {all} draws of every setting have been run. With so few, a tie says little:
-  even a large difference is no win or loss. Run the benchmark again to continue it.
+UNFINISHED = """- **Unfinished.** Only {draws} of {all} draws of every setting have been run. With so few, a tie says
+  little: even a large difference is no win or loss. Run the benchmark again to continue it.
 """
 
 
