@@ -56,8 +56,9 @@ def test_counts_of_random_labels_are_evidence_and_those_per_class_are_not() -> N
     as_random = estimate_shares(predicted, labels, labels_are="random")
     as_chosen = estimate_shares(predicted, labels, labels_are="per-class")
     assert as_random.values[0] > 0.85 > as_chosen.values[0]
-    assert "as you said" in as_random.source
-    assert "as you said" in as_chosen.source
+    assert "labels drawn at random;" in as_random.source
+    assert as_chosen.source.endswith("labels chosen per class")
+    assert estimate_shares(predicted, labels).source.startswith("counts of 100 labels drawn at random, as their counts")
 
 
 @pytest.mark.parametrize(

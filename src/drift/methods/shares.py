@@ -61,15 +61,13 @@ def estimate_shares(
     drawn = labels_are or likely_draw(counts, q)
     shares = _shrunk(q, counts.sum())
     if drawn == "per-class":
-        because = "as you said" if labels_are else "their counts are nearly equal"
+        guess = "" if labels_are else ", as their counts suggest"
         shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
-        return Shares(_with_floor(shares), f"{source}; labels were taken to be chosen per class ({because})")
+        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}")
     shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
-    because = "as you said" if labels_are else "their counts are skewed like the predictions"
-    return Shares(
-        _with_floor(shares),
-        f"counts of {int(counts.sum()):,} labels, taken to be drawn at random ({because}), and {source}",
-    )
+    guess = "" if labels_are else ", as their counts suggest"
+    drawn_labels = f"{int(counts.sum()):,} labels drawn at random{guess}"
+    return Shares(_with_floor(shares), f"counts of {drawn_labels}; {source}")
 
 
 def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:

@@ -23,7 +23,8 @@ def score_rows(record: RunRecord) -> list[list[str]]:
         part = record.scores_on(name)
         if part is None:
             continue
-        rows += [_row(f"{name}: {title}", part, _percent(record, scores)) for title, scores in part.baselines.items()]
+        baselines = part.baselines if name == record.held_out else {}
+        rows += [_row(f"{name}: {title}", part, _percent(record, scores)) for title, scores in baselines.items()]
         if (start := _start(record, name, part)) is not None:
             rows.append(_row(f"{name}: start", part, start))
         rows.append(_row(f"{name}: result", part, _result(record, name, part)))
