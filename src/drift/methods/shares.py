@@ -16,7 +16,7 @@ NOISE = (
 )
 WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
 UNSEEN = 0.5  # rows that are added to every class
-LEAST_CORRECTED = 0.25  # of a predicted share that is left after the correction for errors
+LEAST_CORRECTED = 0.5  # of a predicted share that is left after the correction for errors
 FLOOR = 0.05  # a class has at least this part of an equal share, so that it cannot vanish
 
 

@@ -14,7 +14,7 @@ from drift.training.start import LEFT_OUT
 from drift.training.trainer import Outcome
 
 CONFIDENCE = 0.95  # of intervals
-LEAST_TO_CALIBRATE = 10  # left-out labels from which a temperature is fitted
+CAUTION = 100  # left-out labels of which the temperature is half way, in its logarithm, between 1 and the fitted one
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,12 @@ def keep(task: Task, outcome: Outcome, dev: Predictions | None, dev_scores: Any)
     if dev is not None:
         return replace(kept, temperature=fit_temperature(kept.probabilities(dev.probabilities), dev.labels))
     left_out = cross_fitted(outcome)
-    if left_out is None or len(left_out.labels) < LEAST_TO_CALIBRATE:
+    if left_out is None:
         return kept
-    return replace(kept, temperature=fit_temperature(left_out.final, left_out.labels))
+    # One wrong label of ten would flatten all probabilities, and the average is surer than the heads it was fitted on.
+    labels = len(left_out.labels)
+    fitted = fit_temperature(left_out.final, left_out.labels)
+    return replace(kept, temperature=fitted ** (labels / (labels + CAUTION)))
 
 
 @dataclass(frozen=True)
