@@ -27,7 +27,7 @@ from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
-from drift.methods.shares import Shares, estimate_shares, label_shares
+from drift.methods.shares import Shares, estimate_shares, label_shares, predicted_shares
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
 
@@ -212,6 +212,8 @@ class SelfTraining(GameMethod):
         predicted = self._predicted(pool)
         if settings.prior == "labels":
             self._balance_towards([label_shares(row, predicted.shape[-1]) for row in labels])
+        elif settings.unbalanced_class is not None:  # only the ratios among the other classes count
+            self._balance_towards(list(map(predicted_shares, predicted)))
         else:
             estimate = partial(estimate_shares, labels_are=known.labels_are, weak=known.weak)
             self._balance_towards(list(map(estimate, predicted, labels)))

@@ -15,6 +15,7 @@ NOISE = (
     0.1  # Σ_j variance of a predicted share, times the number of labels; measured on texts (docs/results/default.md)
 )
 WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
+WEAK = 30.0  # labels that weak labels are worth, however many they are, because their errors are not independent
 UNSEEN = 0.5  # rows that are added to every class
 LEAST_CORRECTED = 0.5  # of a predicted share that is left after the correction for errors
 FLOOR = 0.05  # a class has at least this part of an equal share, so that it cannot vanish
@@ -46,16 +47,18 @@ def estimate_shares(
     predicted: the start's probabilities on unlabelled rows, `(n, C)`.
     labels: class indices of the labelled rows, `(m,)`.
     labels_are: how rows were chosen for labelling; default: as their counts suggest, see `likely_draw`.
-    weak: labels are noisy. Rules and other sources cover some classes better than others, so that their counts are no
-        evidence.
+    weak: labels are noisy. Rules and other sources cover some classes better than others, and the start learns that:
+        predictions are divided by the shares among the labels before classes are counted, and weak labels together are
+        worth `WEAK` labels.
     """
     rows, C = predicted.shape
     counts = np.bincount(labels, minlength=C).astype(float)
-    q = np.bincount(predicted.argmax(-1), minlength=C) + UNSEEN
-    q = q / q.sum()
+    q = _predicted_shares(predicted)
     source = f"predictions of the start on {rows:,} unlabelled rows"
     if weak:
-        return Shares(_with_floor(q), f"{source}; weak labels say little about shares")
+        share_of_labels = counts + UNSEEN
+        q = _predicted_shares(predicted / share_of_labels)
+        return Shares(_with_floor(_shrunk(q, WEAK)), f"{source}, with the bias of the weak labels taken out")
     if not rows:  # the labels are all there is
         return label_shares(labels, C)
     drawn = labels_are or likely_draw(counts, q)
@@ -77,6 +80,18 @@ def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
     """
     log_ratio = float((counts * (np.log(shares) + np.log(len(shares)))).sum())
     return "random" if log_ratio > 0 else "per-class"
+
+
+def predicted_shares(predicted: np.ndarray) -> Shares:
+    """The shares of the predicted classes as they are. predicted: probabilities, `(n, C)`."""
+    return Shares(
+        _with_floor(_predicted_shares(predicted)), f"predictions of the start on {len(predicted):,} unlabelled rows"
+    )
+
+
+def _predicted_shares(predicted: np.ndarray) -> np.ndarray:
+    counts = np.bincount(predicted.argmax(-1), minlength=predicted.shape[-1]) + UNSEEN
+    return np.asarray(counts / counts.sum())
 
 
 def label_shares(labels: np.ndarray, C: int) -> Shares:

@@ -224,6 +224,9 @@ def _tests(rows: Sequence[RunGroup], key: tuple[str, str], *, only_paired: bool)
         tests = {name: replace(test, p=p) for (name, test), p in zip(tests.items(), corrected, strict=True)}
         many = f", corrected for {len(tests)} tests (Holm)" if len(tests) > 1 else ""
         notes.insert(0, f"differences to {baseline.name} in points ± standard error, with two-sided p-values{many}")
+        drawn = all(run.drawn_by_seed for row in rows for run in row.runs)
+        varied = "draws of rows and seeds" if drawn else "seeds with the same labels, not other labels"
+        notes.insert(1, f"p-values are for other {varied}; they do not cover the size of {part}")
         if part == "dev":
             notes.append(
                 f"warning: {baseline.name} has no test scores; dev chose the steps too, so these p-values are too small"
