@@ -143,7 +143,7 @@ def test_the_defaults_are_deterministic_and_describe_what_was_chosen(capsys: pyt
     assert "game" in one.kept_reason_
     assert "soft labels of 150 rows: 4 neighbours" in one.start_
     assert one.prior_.sum() == pytest.approx(1)
-    assert "predictions for 135 rows" in one.prior_source_
+    assert "predictions of the start on 135 unlabelled rows" in one.prior_source_
     assert 0 < one.n_iter_ <= 800
     assert f"kept the {two.kept_} after {two.n_iter_} steps" in capsys.readouterr().out
 

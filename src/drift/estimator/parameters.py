@@ -12,7 +12,7 @@ from drift.core import SoftStrategy
 from drift.data.labels import Encoded
 from drift.data.shares import prior_shares
 from drift.errors import ConfigError
-from drift.methods.shares import estimate_shares
+from drift.methods.shares import estimate_shares, label_shares
 
 if TYPE_CHECKING:
     from drift.estimator.classifier import DriftClassifier
@@ -80,7 +80,11 @@ def make_strategy(
     if not classifier.class_mass and isinstance(prior, str) and prior != "labels":
         return SoftStrategy(classifier.tau, False), Prior(np.full(classes, 1 / classes), "not used: class_mass is off")
     if isinstance(prior, str) and prior == "auto" and classifier.coupling != "none":
-        shares = estimate_shares(predict().numpy(), encoded.codes[encoded.labeled], weak=classifier.weak)
+        predicted, labels = predict().numpy(), encoded.codes[encoded.labeled]
+        estimated = len(predicted) > 0  # otherwise the labels are all there is
+        shares = (
+            estimate_shares(predicted, labels, weak=classifier.weak) if estimated else label_shares(labels, classes)
+        )
         strategy = SoftStrategy(classifier.tau, True, shares.values)
         return strategy, Prior(np.array(shares.values), shares.source)
     given = given_shares(prior, encoded)

@@ -59,8 +59,6 @@ def estimate_shares(
         share_of_labels = counts + UNSEEN
         q = _predicted_shares(predicted / share_of_labels)
         return Shares(_with_floor(_shrunk(q, WEAK)), f"{source}, with the bias of the weak labels taken out")
-    if not rows:  # the labels are all there is
-        return label_shares(labels, C)
     drawn = labels_are or likely_draw(counts, q)
     shares = _shrunk(q, counts.sum())
     if drawn == "per-class":
