@@ -71,7 +71,7 @@ def in_folder(run: Run) -> Path:
 def test_the_first_trial_is_what_was_given_and_the_best_on_dev_is_trained(tuned: tuple[Run, int]) -> None:
     run, tests = tuned
     found = run.metrics["tuning"]
-    usual = {"method.alpha": 0.7, "method.tau": 0.25, "training.learning_rate": 0.02}
+    usual = {"method.alpha": 0.9, "method.tau": 0.25, "training.learning_rate": 0.02}
     assert found["tried"][0]["settings"] == usual
     complete = [trial for trial in found["tried"] if trial["ended"] == "complete"]
     best = max(complete, key=lambda trial: trial["dev"])

@@ -99,7 +99,7 @@ def test_the_account_is_complete(searched: Run) -> None:
     found = searched.metrics["tuning"]
     assert found["trials"] == len(found["tried"]) == TRIALS
     assert found["tried"][0]["settings"] == {
-        "method.alpha": 0.7,
+        "method.alpha": 0.9,
         "method.tau": 0.25,
         "training.learning_rate": 0.02,
     }
