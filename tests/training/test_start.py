@@ -96,7 +96,7 @@ def test_drift_is_the_total_variation_of_shares() -> None:
     assert module._drifts(shares, classes) == pytest.approx([0.0, 0.9])
 
 
-def test_a_game_that_makes_left_out_labels_unlikely_is_given_up() -> None:
+def test_a_game_that_has_fewer_left_out_labels_right_is_given_up() -> None:
     noise = 0.02 * torch.rand(2, 10, generator=torch.Generator().manual_seed(0))
 
     def answers(p: float) -> torch.Tensor:
@@ -104,18 +104,19 @@ def test_a_game_that_makes_left_out_labels_unlikely_is_given_up() -> None:
 
     rows = torch.arange(10).expand(2, -1)
     part = Labeled(Vectors(torch.zeros(10, 1)), rows, torch.zeros(2, 10, dtype=torch.long))
-    assert "the start has 100 % right and the game 0 %" in module._less_likely(answers(0.9), answers(0.2), part, [])
-    assert not module._less_likely(answers(0.6), answers(0.9), part, [])
-    assert not module._less_likely(answers(0.2), answers(0.9), part, [])
+    assert "the start has 100 % right and the game 0 %" in module._less_right(answers(0.9), answers(0.2), part, [])
+    assert not module._less_right(answers(0.6), answers(0.9), part, [])
+    assert not module._less_right(answers(0.2), answers(0.9), part, [])
+    assert not module._less_right(answers(0.9), answers(0.6), part, [])  # less sure, and as often right
 
 
 def test_left_out_labels_count_by_the_share_of_their_class() -> None:
     labels = torch.tensor([[0] * 10 + [1] * 10])
     part = Labeled(Vectors(torch.zeros(20, 1)), torch.arange(20).unsqueeze(0), labels)
     noise = 0.02 * torch.rand(1, 20, generator=torch.Generator().manual_seed(0))
-    towards_first, even = (torch.stack([p - noise, 1 - p + noise], -1) for p in (0.9, 0.5))
-    assert module._less_likely(even, towards_first, part, [Shares((0.05, 0.95), "")])
-    assert not module._less_likely(even, towards_first, part, [Shares((0.95, 0.05), "")])
+    always_first, always_second = (torch.stack([p - noise, 1 - p + noise], -1) for p in (0.9, 0.1))
+    assert module._less_right(always_second, always_first, part, [Shares((0.05, 0.95), "")])
+    assert not module._less_right(always_second, always_first, part, [Shares((0.95, 0.05), "")])
 
 
 def test_left_out_labels_are_predicted_by_every_trial_before_and_after() -> None:

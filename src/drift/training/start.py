@@ -25,7 +25,7 @@ Observe = Callable[[], Mapping[str, Labeled]]
 LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the predictions of the start
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
 DRIFT = 0.2  # total variation between the shares that were aimed at and those of the final predictions
-CLEARLY = 2.0  # standard errors by which the cross-fitted likelihood of the game must be lower
+CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
 
 
 @dataclass
@@ -73,13 +73,13 @@ def choose(run: "Trainer") -> Choice:
 
     A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
     balanced towards, as they do when a class is taken over by another. If labels were left out, all trials are judged
-    together: the game is given up if it makes them clearly less likely than the start does and is not more often
-    right.
+    together: the game is given up if it has clearly fewer of them right than the start. (Their likelihood would blame
+    the game for its confidence, which the temperature corrects.)
     """
     trials = run.trials or 1
     if (left_out := run.data.left_out) is not None:
         before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
-        if reason := _less_likely(before, after, left_out, run.method.shares):
+        if reason := _less_right(before, after, left_out, run.method.shares):
             return Choice((True,) * trials, reason)
     if not run.method.shares or run.data.unlabeled is None:
         return Choice((False,) * trials)
@@ -100,7 +100,7 @@ def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:
     ]
 
 
-def _less_likely(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[Shares]) -> str:
+def _less_right(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[Shares]) -> str:
     """Why the start is better on left-out labels; empty if it is not. before, after: `(trials, h, C)`.
 
     Trials that left out the same label are averaged. A class weighs as much as its estimated share, because labels that
@@ -113,22 +113,19 @@ def _less_likely(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[
     weights = weights / np.bincount(codes)[codes]
     weights = weights / weights.sum()
 
-    def by_label(values: np.ndarray) -> np.ndarray:
-        return np.bincount(which, values) / np.bincount(which)
+    def right(probabilities: Tensor) -> np.ndarray:
+        """How many of the trials that left out a label have it right, for each label."""
+        correct = probabilities.argmax(-1).numpy().reshape(-1) == labels
+        return np.asarray(np.bincount(which, correct) / np.bincount(which))
 
-    def measured(probabilities: Tensor) -> tuple[np.ndarray, float]:
-        p = probabilities.double().numpy().reshape(len(labels), -1)
-        likelihood = np.log(np.maximum(p[np.arange(len(labels)), labels], np.finfo(float).tiny))
-        return by_label(likelihood), float(weights @ by_label((p.argmax(-1) == labels).astype(float)))
-
-    (old, right), (new, right_after) = measured(before), measured(after)
+    old, new = right(before), right(after)
     change = float(weights @ (new - old))
     error = float(np.sqrt((weights**2 @ (new - old - change) ** 2) * len(codes) / max(1, len(codes) - 1)))
-    if len(codes) < 2 or change >= -CLEARLY * error or right_after > right:
+    if len(codes) < 2 or change >= -CLEARLY * error:
         return ""
     return (
-        f"of the labels that were left out, the start has {100 * right:.0f} % right and the game"
-        f" {100 * right_after:.0f} %, with less likelihood"
+        f"of the labels that were left out, the start has {100 * weights @ old:.0f} % right and the game"
+        f" {100 * weights @ new:.0f} %"
     )
 
 
