@@ -199,8 +199,8 @@ classifiers. This page is written by `python benchmarks/vectors.py` from vectors
   draws 0 to 5 of the datasets below. It was 18 points behind LabelPropagation on circles with 3 labels per class,
   because labels did not spread far enough. The graph with a far reach was then added, and its reach chosen on circles
   and moons with other parameters. The draws below (10 and up) were not used for any choice.
-- **Version.** Draws 10 to 12 were made with a simpler estimator of class shares than the one in use now, which texts and
-  graphs share. It matters most on the skewed datasets.
+- **Version.** Draws 10 to 12 were made with a simpler estimator of class shares than the one in use now, which texts
+  and graphs share. It matters most on the skewed datasets.
 """
 UNFINISHED = """- **Unfinished.** Only {draws} of {all} draws of every setting have been run. With so few, a tie says
   little: even a large difference is no win or loss. Run the benchmark again to continue it.
