@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-POOL, TEST = 2500, 1000  # texts of a dataset before it is thinned
+SIZES = {"train": 2500, "test": 1000, "dev": 500}  # texts of a dataset before it is thinned
 LEAST = 40  # training texts of a class; rarer classes are left out
 
 
@@ -41,10 +41,14 @@ CELLS = [
 
 @dataclass(frozen=True)
 class Draw:
-    """The tables of one draw. train: text, label (blank for most rows). gold: of all its rows. shares: true ones."""
+    """The tables of one draw. train: text, label (blank for most rows). gold: of all its rows. shares: true ones.
+
+    dev: gold labels that plain runs do not get.
+    """
 
     train: pd.DataFrame
     test: pd.DataFrame
+    dev: pd.DataFrame
     gold: list[str]
 
     @property
@@ -62,15 +66,16 @@ def draw(cell: Cell, number: int) -> Draw:
     chosen = _labeled(train["label"].to_numpy(), classes, cell, rng)
     labels = np.full(len(train), "", dtype=object)
     labels[chosen] = train["label"].to_numpy()[chosen]
-    return Draw(pd.DataFrame({"text": train["text"], "label": labels}), test, list(train["label"]))
+    dev = _thinned(texts_of(cell.dataset, "dev"), classes, cell.skew, rng)
+    return Draw(pd.DataFrame({"text": train["text"], "label": labels}), test, dev, list(train["label"]))
 
 
 @cache
 def texts_of(dataset: str, part: str) -> pd.DataFrame:
-    """Up to `POOL` or `TEST` texts with their labels. Queries of mitr have the type of their first slot as label."""
+    """Up to `SIZES` texts with their labels. Queries of mitr have the type of their first slot as label."""
     with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, f"{part}.jsonl.gz"), "rt") as file:
         rows = [row for row in map(_example, map(json.loads, file)) if row is not None]
-    order = np.random.default_rng(0).permutation(len(rows))[: POOL if part == "train" else TEST]
+    order = np.random.default_rng(0).permutation(len(rows))[: SIZES[part]]
     table = pd.DataFrame([rows[row] for row in order], columns=["text", "label"])
     counts = table["label"].value_counts() if part == "train" else texts_of(dataset, "train")["label"].value_counts()
     return table[table["label"].map(counts).fillna(0) >= LEAST].reset_index(drop=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drift.data.folds import FOLDS, left_out
+from drift.data.folds import FOLDS, LeftOut, left_out
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(2, 12), st.integers(0, 5))
@@ -38,3 +38,12 @@ def test_classes_are_left_out_in_proportion_and_every_label_equally_often(per_cl
 
 def test_one_trial_leaves_out_nothing() -> None:
     assert left_out(np.array([0, 0, 1, 1]), 1, seed=0) is None
+
+
+def test_labels_that_several_trials_left_out_count_once() -> None:
+    rows, labels = np.array([[4, 7], [4, 9]]), np.array([[0, 1], [0, 1]])
+    left = LeftOut.of(rows, labels)
+    assert left.codes.tolist() == [0, 1, 1]
+    assert left.mean(np.array([1.0, 0.0, 0.0, 1.0])).tolist() == [0.5, 0.0, 1.0]
+    assert left.weights([]).tolist() == pytest.approx([1 / 3] * 3)
+    assert left.weights([(0.9, 0.1), (0.7, 0.3)]).tolist() == pytest.approx([0.8, 0.1, 0.1])

@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
-from drift.methods.shares import FLOOR, estimate_shares, label_shares, likely_draw, predicted_shares
+from drift.methods.shares import (
+    FLOOR,
+    Shares,
+    estimate_shares,
+    label_shares,
+    likely_draw,
+    predicted_shares,
+    refine_shares,
+)
 
 
 def predictions(counts: list[int], confidence: float = 0.999) -> np.ndarray:
@@ -104,3 +113,39 @@ def test_shares_of_the_labels_themselves() -> None:
     shares = label_shares(np.repeat([0, 1], [90, 10]), 3)
     assert shares.values[0] == pytest.approx(90.5 / 101.5, abs=0.02)
     assert min(shares.values) > 0
+
+
+def two_clusters(share: float, *, boundary: float, rows: int = 2000) -> np.ndarray:
+    """Predictions on two well-separated clusters, `share` of them in the second, by a student with this boundary."""
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(rows) < share * rows, rng.normal(2, 0.7, rows), rng.normal(-2, 0.7, rows))
+    return np.asarray(softmax(np.stack([boundary - x, x - boundary], 1), axis=-1))
+
+
+@pytest.mark.parametrize("boundary", [-1.5, 0.0, 1.5])
+def test_refined_shares_are_those_of_the_clusters_wherever_the_boundary_was(boundary: float) -> None:
+    first = Shares((0.75, 0.25), "a guess", refinable=True)
+    refined = refine_shares(two_clusters(0.1, boundary=boundary), first)
+    assert refined.values[1] == pytest.approx(0.1, abs=0.02)
+    assert refined.source == "a guess; refined during the game"
+
+
+def test_refinement_keeps_the_first_estimate_if_the_rows_say_nothing() -> None:
+    """Predictions that are the same for every row have no boundary; the first estimate stands."""
+    first = Shares((0.7, 0.2, 0.1), "a guess", refinable=True)
+    assert refine_shares(np.full((50, 3), 1 / 3), first).values == pytest.approx(first.values, abs=0.01)
+
+
+def test_refinement_is_the_same_for_renamed_classes() -> None:
+    predicted, order = np.random.default_rng(1).dirichlet([2, 1, 0.5], 400), [2, 0, 1]
+    shares = np.array([0.5, 0.3, 0.2])
+    plain = refine_shares(predicted, Shares(tuple(shares), "")).values
+    renamed = refine_shares(predicted[:, order], Shares(tuple(shares[order]), "")).values
+    assert renamed == pytest.approx(np.array(plain)[order], abs=1e-4)
+
+
+def test_only_shares_that_labels_do_not_show_are_refined() -> None:
+    predicted = predictions([700, 300])
+    assert estimate_shares(predicted, per_class(2, 10), labels_are="per-class").refinable
+    assert not estimate_shares(predicted, per_class(2, 10), labels_are="random").refinable
+    assert not estimate_shares(predicted, per_class(2, 10), weak=True).refinable

@@ -46,7 +46,7 @@ def test_heads_that_left_out_the_same_label_are_combined() -> None:
     result = outcome([[7], [9], [7], [9]], [[0], [2], [0], [2]], softmax(logits, -1), softmax(-logits, -1))
     combined = cross_fitted(result)
     assert combined is not None
-    assert combined.labels.tolist() == [0, 2]
+    assert combined.left_out.codes.tolist() == [0, 2]
     np.testing.assert_allclose(combined.final, softmax(logits[:2, 0] / 2 + logits[2:, 0] / 2, -1))
     np.testing.assert_allclose(combined.start, softmax(-logits[:2, 0] / 2 - logits[2:, 0] / 2, -1))
 

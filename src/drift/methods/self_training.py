@@ -10,7 +10,7 @@ phase.
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -27,12 +27,14 @@ from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
-from drift.methods.shares import Shares, estimate_shares, label_shares, predicted_shares
+from drift.methods.shares import Shares, estimate_shares, label_shares, predicted_shares, refine_shares
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
 
+SHARES = ("shares", "first_shares")  # in the state of a method
 PRIORS = ("auto", "uniform", "labels")  # a prior by name
 MOST_PREDICTED = 4096  # unlabelled rows from whose predictions shares are estimated
+REFINE_EVERY, MOST_REFINED = 100, 1024  # steps between refinements of the estimate, and rows that are predicted for one
 
 
 class SelfTrainingSettings(Settings):
@@ -183,6 +185,10 @@ class SelfTraining(GameMethod):
     def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
         super().__init__(student, settings, context)
         self.known_labels = context.labels
+        self.first_shares: list[Shares] = []  # estimated at the start of the game; `shares` are refined
+        estimated = settings.class_mass and settings.prior == "auto" and settings.unbalanced_class is None
+        if estimated and context.labels is not None and not context.labels.weak:
+            self.refresh_every = REFINE_EVERY
 
     def make_game(self, settings: SelfTrainingSettings, context: Context) -> Game:
         if isinstance(settings.prior, dict):
@@ -202,26 +208,35 @@ class SelfTraining(GameMethod):
         )
 
     def refresh(self, pool: Pool) -> None:
-        """Estimate the class shares that pseudo-labels are balanced towards, from the start's predictions."""
+        """Estimate the class shares that pseudo-labels are balanced towards; refine the estimate during the game."""
         settings, known = self.settings, self.known_labels
         if not settings.class_mass or settings.prior not in ("auto", "labels") or known is None:
+            return
+        if self.first_shares:
+            if any(each.refinable for each in self.first_shares):
+                self._refine(self._predicted(pool, MOST_REFINED))
             return
         trials = len(pool.rows) if self.stacked else 1
         codes = known.codes.expand(trials, -1).cpu().numpy()
         labels = [row[row >= 0] for row in codes]  # words without a tag have -1
-        predicted = self._predicted(pool)
+        predicted = self._predicted(pool, MOST_PREDICTED)
         if settings.prior == "labels":
-            self._balance_towards([label_shares(row, predicted.shape[-1]) for row in labels])
+            self.first_shares = [label_shares(row, predicted.shape[-1]) for row in labels]
         elif settings.unbalanced_class is not None:  # only the ratios among the other classes count
-            self._balance_towards(list(map(predicted_shares, predicted)))
+            self.first_shares = list(map(predicted_shares, predicted))
         else:
             estimate = partial(estimate_shares, labels_are=known.labels_are, weak=known.weak)
-            self._balance_towards(list(map(estimate, predicted, labels)))
+            self.first_shares = list(map(estimate, predicted, labels))
+        self._balance_towards(self.first_shares)
 
-    def _predicted(self, pool: Pool) -> np.ndarray:
-        """The student's probabilities on rows spread evenly over the pool, `(trials, n, C)`."""
+    def _refine(self, predicted: np.ndarray) -> None:
+        pairs = zip(predicted, self.first_shares, strict=True)
+        self._balance_towards([refine_shares(p, first) if first.refinable else first for p, first in pairs])
+
+    def _predicted(self, pool: Pool, most: int) -> np.ndarray:
+        """The student's probabilities on rows spread evenly over the pool, `(trials, n, C)`. most: rows."""
         rows = pool.rows.shape[-1]
-        places = torch.linspace(0, rows - 1, min(rows, MOST_PREDICTED)).round().long()
+        places = torch.linspace(0, rows - 1, min(rows, most)).round().long()
         self.student.eval()
         probabilities = pool.ask(self.predict_proba, places.expand(*pool.rows.shape[:-1], -1))
         self.student.train()
@@ -234,13 +249,19 @@ class SelfTraining(GameMethod):
         self.game.strategy = replace(self.game.strategy, prior=values if self.stacked else values[0])
 
     def state_dict(self) -> dict[str, Any]:
-        shares = [{"values": list(each.values), "source": each.source} for each in self.shares]
-        return {**super().state_dict(), "shares": shares}
+        shares = {name: [asdict(each) for each in getattr(self, name)] for name in SHARES}
+        return {**super().state_dict(), **shares}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        super().load_state_dict({name: value for name, value in state.items() if name != "shares"})
-        if shares := state.get("shares"):  # checkpoints of 0.1 have none
-            self._balance_towards([Shares(tuple(map(float, each["values"])), each["source"]) for each in shares])
+        super().load_state_dict({name: value for name, value in state.items() if name not in SHARES})
+        shares, first = ([_shares(**each) for each in state.get(name, ())] for name in SHARES)  # 0.1 had none
+        self.first_shares = first or shares
+        if shares:
+            self._balance_towards(shares)
+
+
+def _shares(values: Sequence[float], source: str, refinable: bool = False) -> Shares:
+    return Shares(tuple(map(float, values)), source, bool(refinable))
 
 
 class Drift(SelfTraining):

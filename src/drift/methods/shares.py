@@ -4,29 +4,35 @@ Balancing pseudo-labels evenly, as in the paper, is harmful where classes are sk
 many rare examples as common ones. The shares of the start's predictions are much closer to the truth.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 LabelsAre = Literal["random", "per-class"]
 
-NOISE = (
-    0.1  # Σ_j variance of a predicted share, times the number of labels; measured on texts (docs/results/default.md)
-)
+NOISE = 0.1  # Σ_j variance of a predicted share, times the number of labels; measured on texts
 WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
 WEAK = 30.0  # labels that weak labels are worth, however many they are, because their errors are not independent
 UNSEEN = 0.5  # rows that are added to every class
 LEAST_CORRECTED = 0.5  # of a predicted share that is left after the correction for errors
 FLOOR = 0.05  # a class has at least this part of an equal share, so that it cannot vanish
+SOFTNESS = 0.3  # temperature at which rows near a boundary are counted, in standard deviations of the logits
+LOWEST = -30.0  # log-probabilities below this are taken for this, so that a few rows do not set the scale
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Estimated class shares. values: in class order, sum 1. source: what they are based on, for a reader."""
+    """Estimated class shares. values: in class order, sum 1. source: what they are based on, for a reader.
+
+    refinable: the labels say nothing about the shares, so that predictions of the game may improve them.
+    """
 
     values: tuple[float, ...]
     source: str
+    refinable: bool = False
 
 
 def estimate_shares(
@@ -64,7 +70,7 @@ def estimate_shares(
     if drawn == "per-class":
         guess = "" if labels_are else ", as their counts suggest"
         shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
-        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}")
+        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", refinable=True)
     shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
     guess = "" if labels_are else ", as their counts suggest"
     drawn_labels = f"{int(counts.sum()):,} labels drawn at random{guess}"
@@ -78,6 +84,45 @@ def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
     """
     log_ratio = float((counts * (np.log(shares) + np.log(len(shares)))).sum())
     return "random" if log_ratio > 0 else "per-class"
+
+
+def refine_shares(predicted: np.ndarray, shares: Shares) -> Shares:
+    """Improve an estimate with predictions made during the game: few rows should lie near a boundary between classes.
+
+    A game that is balanced towards wrong shares puts the boundary of a class where many rows are. With the student's
+    logits z, biases b are chosen that minimise
+
+        mean_x H(p(x)) / H(mean_x p(x)) + KL(π ‖ mean_x p(x)),   p(x) = softmax((z(x) + b) / T),   T = SOFTNESS std(z)
+
+    starting from b = 0, and the new shares are mean_x p(x). The first term is the part of the uncertainty about a class
+    that remains when the row is known: 1 for any shares if rows say nothing, near 0 if boundaries run between clusters.
+    π is always the first estimate: shares that follow the predictions alone would confirm themselves.
+
+    predicted: the student's probabilities on unlabelled rows, `(n, C)`. shares: the first estimate.
+    """
+    z = np.log(np.maximum(predicted.astype(np.float64), np.exp(LOWEST)))
+    z -= z.mean(-1, keepdims=True)
+    z /= SOFTNESS * (float(z.std()) or 1.0)
+    prior = np.array(shares.values)
+
+    def objective(b: np.ndarray) -> tuple[float, np.ndarray]:
+        log_p = log_softmax(z + b, axis=-1)
+        p = np.exp(log_p)
+        mean = p.mean(0)
+
+        def slope(v: np.ndarray) -> np.ndarray:
+            """Σ_c v_c ∂p_c/∂b, averaged over rows. v: `(C,)` or `(n, C)`."""
+            return np.asarray((p * (v - (p * v).sum(-1, keepdims=True))).mean(0))
+
+        H_row, H_mean = -(p * log_p).sum(-1).mean(), -(mean * np.log(mean)).sum()
+        remaining = H_row / H_mean
+        remaining_slope = (slope(-log_p) - remaining * slope(-np.log(mean))) / H_mean
+        divergence, divergence_slope = float(prior @ np.log(prior / mean)), slope(-prior / mean)
+        return remaining + divergence, remaining_slope + divergence_slope
+
+    b = minimize(objective, np.zeros(len(prior)), jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
+    values = np.exp(log_softmax(z + b, axis=-1)).mean(0)
+    return replace(shares, values=_with_floor(values), source=f"{shares.source}; refined during the game")
 
 
 def predicted_shares(predicted: np.ndarray) -> Shares:

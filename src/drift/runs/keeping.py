@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 from scipy.stats import norm
+from torch import Tensor
 
+from drift.data.folds import LeftOut
 from drift.runs.result import Predictions
 from drift.tasks import Task
 from drift.tasks.calibration import fit_temperature
@@ -51,22 +53,22 @@ def keep(task: Task, outcome: Outcome, dev: Predictions | None, dev_scores: Any)
         kept = Kept(0, "first: there is no dev set to choose by")
     if dev is not None:
         return replace(kept, temperature=fit_temperature(kept.probabilities(dev.probabilities), dev.labels))
-    left_out = cross_fitted(outcome)
-    if left_out is None:
+    fitted = cross_fitted(outcome)
+    if fitted is None:
         return kept
     # One wrong label of ten would flatten all probabilities, and the average is surer than the heads it was fitted on.
-    labels = len(left_out.labels)
-    fitted = fit_temperature(left_out.final, left_out.labels)
-    return replace(kept, temperature=fitted ** (labels / (labels + CAUTION)))
+    labels = fitted.left_out.codes
+    temperature = fit_temperature(fitted.final, labels)
+    return replace(kept, temperature=temperature ** (len(labels) / (len(labels) + CAUTION)))
 
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Predictions of gold labels by heads that were not trained on them. start, final: `(m, C)`; labels: `(m,)`."""
+    """Predictions of gold labels by heads that were not trained on them. start, final: `(m, C)`."""
 
     start: np.ndarray
     final: np.ndarray
-    labels: np.ndarray
+    left_out: LeftOut
 
 
 def cross_fitted(outcome: Outcome) -> CrossFitted | None:
@@ -74,18 +76,13 @@ def cross_fitted(outcome: Outcome) -> CrossFitted | None:
     if outcome.left_out is None:
         return None
     part, final = outcome.left_out
-    start = outcome.start_predictions.get(LEFT_OUT, final)
-    rows, first, which = np.unique(part.rows.numpy(), return_index=True, return_inverse=True)
-    which = which.reshape(-1)
+    left_out = LeftOut.of(part.rows.numpy(), part.labels.numpy())
 
-    def combined(probabilities: np.ndarray) -> np.ndarray:
-        flat = np.log(np.maximum(probabilities.reshape(-1, probabilities.shape[-1]), np.finfo(np.float32).tiny))
-        total = np.zeros((len(rows), flat.shape[1]))
-        np.add.at(total, which, flat)
-        return np.asarray(softmax(total / np.bincount(which)[:, None], axis=-1))
+    def combined(probabilities: Tensor) -> np.ndarray:
+        flat = np.log(np.maximum(probabilities.flatten(0, -2).numpy(), np.finfo(np.float32).tiny))
+        return np.asarray(softmax(left_out.mean(flat), axis=-1))
 
-    labels = part.labels.numpy().reshape(-1)[first]
-    return CrossFitted(combined(start.numpy()), combined(final.numpy()), labels)
+    return CrossFitted(combined(outcome.start_predictions.get(LEFT_OUT, final)), combined(final), left_out)
 
 
 def wilson_interval(right: float, rows: float) -> tuple[float, float]:
@@ -99,19 +96,15 @@ def wilson_interval(right: float, rows: float) -> tuple[float, float]:
 def estimate(outcome: Outcome) -> dict[str, Any] | None:
     """The cross-fitted accuracy of start and result, with an interval. The result may be the start, if it was kept.
 
-    Labels of a class together weigh as much as the estimated share of the class: labels that were chosen per class
-    would otherwise estimate the mean over classes. The interval is for as many labels as the weights are worth.
+    Labels of a class together weigh as much as the estimated share of the class. The interval is for as many labels as
+    the weights are worth.
     """
-    left_out = cross_fitted(outcome)
-    if left_out is None:
+    fitted = cross_fitted(outcome)
+    if fitted is None:
         return None
-    labels = left_out.labels
-    weights = np.ones(len(labels))
-    if outcome.shares:
-        shares = np.mean([each.values for each in outcome.shares], axis=0)
-        weights = shares[labels] / np.bincount(labels)[labels]
-    weights = weights / weights.sum()
-    start, final = (float(weights @ (p.argmax(-1) == labels)) for p in (left_out.start, left_out.final))
+    labels = fitted.left_out.codes
+    weights = fitted.left_out.weights([each.values for each in outcome.shares])
+    start, final = (float(weights @ (p.argmax(-1) == labels)) for p in (fitted.start, fitted.final))
     return {
         "labels": len(labels),
         "start": start,

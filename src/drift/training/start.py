@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from drift.data.examples import Labeled
+from drift.data.folds import LeftOut
 from drift.methods.shares import Shares
 from drift.training.evaluation import predict
 from drift.training.flips import watched_classes
@@ -103,25 +104,16 @@ def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:
 def _less_right(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[Shares]) -> str:
     """Why the start is better on left-out labels; empty if it is not. before, after: `(trials, h, C)`.
 
-    Trials that left out the same label are averaged. A class weighs as much as its estimated share, because labels that
-    were chosen per class say too much of rare ones.
+    Trials that left out the same label are averaged.
     """
-    _, first, which = np.unique(part.rows.numpy(), return_index=True, return_inverse=True)
-    which, labels = which.reshape(-1), part.labels.numpy().reshape(-1)
-    codes = labels[first]
-    weights = np.mean([each.values for each in shares], axis=0)[codes] if shares else np.ones(len(codes))
-    weights = weights / np.bincount(codes)[codes]
-    weights = weights / weights.sum()
-
-    def right(probabilities: Tensor) -> np.ndarray:
-        """How many of the trials that left out a label have it right, for each label."""
-        correct = probabilities.argmax(-1).numpy().reshape(-1) == labels
-        return np.asarray(np.bincount(which, correct) / np.bincount(which))
-
-    old, new = right(before), right(after)
+    labels = part.labels.numpy()
+    left_out = LeftOut.of(part.rows.numpy(), labels)
+    weights = left_out.weights([each.values for each in shares])
+    old, new = (left_out.mean((p.argmax(-1).numpy() == labels).reshape(-1)) for p in (before, after))
     change = float(weights @ (new - old))
-    error = float(np.sqrt((weights**2 @ (new - old - change) ** 2) * len(codes) / max(1, len(codes) - 1)))
-    if len(codes) < 2 or change >= -CLEARLY * error:
+    m = len(weights)
+    error = float(np.sqrt((weights**2 @ (new - old - change) ** 2) * m / max(1, m - 1)))
+    if m < 2 or change >= -CLEARLY * error:
         return ""
     return (
         f"of the labels that were left out, the start has {100 * weights @ old:.0f} % right and the game"
