@@ -67,7 +67,7 @@ class Game:
     coupling : {"differentiable", "shared", "detached"}, default="differentiable"
         "differentiable": with the interaction term, by a backward through the teacher (Eq. 4). "shared": with the
         student's Jacobian in place of the teacher's, g_S + (1 - α) g_T through one backward of the student, where g are
-        the gradients of L with respect to the logits of each player. Then the interaction costs next to nothing. It is
+        the gradients of L with respect to the logits of each player. It needs no backward through the teacher. It is
         exact if logits are linear in the parameters and both players see the same features (no dropout); see
         `drift.core.shared`. "detached": without the interaction, which is conventional self-training.
         Differs from paper: Eq. 4 is "differentiable".

@@ -75,9 +75,9 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
 
     coupling : {"differentiable", "shared", "detached", "none"}, default="differentiable"
         How the student's gradient treats the teacher. "differentiable" includes the gradient through the teacher
-        (DRIFT). "shared" does so with the student's Jacobian in place of the teacher's, which is faster and nearly the
-        same (see `Game`). "detached" leaves it out (conventional self-training). "none" uses no teacher: supervised
-        training.
+        (DRIFT). "shared" does so with the student's Jacobian in place of the teacher's, an approximation that
+        needs no backward through the teacher (see `Game`). "detached" leaves it out (conventional self-training).
+        "none" uses no teacher: supervised training.
 
     weak : bool, default=False
         Whether the labels are noisy. Noisy labels are used only to initialise the student; the game then uses

@@ -249,7 +249,7 @@ class DriftSettings(SelfTrainingSettings):
     coupling: Coupling = Field(
         "differentiable",
         description="differentiable: a backward through the teacher, as in the paper; shared: through the student's"
-        " Jacobian instead, faster and nearly equal; detached: none, which is self-training.",
+        " Jacobian instead, an approximation without that backward; detached: none, which is self-training.",
     )
 
 

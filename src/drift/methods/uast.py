@@ -67,7 +67,7 @@ class UASTSettings(Settings):
     coupling: Coupling = Field(
         "detached",
         description="detached: hard labels, as published; differentiable: soft labels of DRIFT's teacher, which the"
-        " student anticipates; shared: the same through the student's Jacobian, which is faster.",
+        " student anticipates; shared: the same through the student's Jacobian.",
     )
     alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher unless coupling is detached.")
     tau: float = Field(0.5, gt=0, description="Temperature of the soft labels unless coupling is detached.")
