@@ -2,16 +2,18 @@
 
 The interaction term is one backward pass through the teacher. If a forward pass costs 1 unit and a backward pass 2,
 DRIFT costs 3 + 3, self-training 3 + 1, and supervised learning 3: the ratio of DRIFT to self-training is 1.5, and the
-rest is overhead. Both games are also written by hand, to measure the overhead of `drift.Game` over a bare loop. A step
-is loss, backward, optimizer, zero_grad and follow, with pseudo-labels for all rows. A repeat is one step of each
-variant, so that other load on the machine affects all. Prints JSON: median and quartiles of milliseconds, and of the
-ratios of each repeat.
+rest is overhead. "drift shared" is DRIFT with coupling="shared", without a backward through the teacher: its ratio to
+self-training should be near 1. Both games are also written by hand, to measure the overhead of `drift.Game` over a bare
+loop. A step is loss, backward, optimizer, zero_grad and follow, with pseudo-labels for all rows. A repeat is one step
+of each variant, so that other load on the machine affects all. Prints JSON: median and quartiles of milliseconds, and
+of the ratios of each repeat; and the peak of the memory that one step of each variant allocates, from torch's profiler.
 
     python benchmarks/step.py
     python benchmarks/step.py --students mlp,cnn --repeats 50
     DRIFT_MODELS=~/models python benchmarks/step.py --students encoder --threads 2 --out step.json
 
-The encoder is the folder paraphrase-MiniLM-L3-v2 in $DRIFT_MODELS; without it that student is skipped.
+The encoders are the folders paraphrase-MiniLM-L3-v2 and bge-small-en-v1.5 in $DRIFT_MODELS; a student whose folder is
+missing is skipped.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +35,17 @@ from torch import Tensor, nn
 
 import drift
 from drift.models.mlp import mlp
+from drift.models.textcnn import TextCNN
 
 ALPHA, TAU, LEARNING_RATE = 0.9, 0.5, 1e-4
 WARM_UP = 5  # repeats that are not counted
-TARGETS = {"encoder": {"drift / self-training": 1.55, "game overhead": 0.03}}  # upper bounds of the median
+SHARED = "drift shared / self-training"
+TARGETS = {  # upper bounds of the median
+    "mlp": {SHARED: 1.10},
+    "textcnn": {SHARED: 1.10},
+    "encoder": {"drift / self-training": 1.55, "game overhead": 0.03, SHARED: 1.05},
+    "bge-small": {SHARED: 1.05},
+}
 
 Case = tuple[nn.Module, dict[str, Tensor]]  # a student, and the batch it is called with
 OptimizerLike = tuple[Callable[[], Tensor], Callable[[Tensor], None], Callable[[], None]]  # loss, backward, follow
@@ -51,8 +61,14 @@ def cnn_case(rng: torch.Generator) -> Case:
     return cnn, {"input": torch.randn(64, 1, 28, 28, generator=rng)}
 
 
-def encoder_case(rng: torch.Generator) -> Case | str:  # or the reason why there is none
-    folder = Path(os.environ.get("DRIFT_MODELS", "")).expanduser() / "paraphrase-MiniLM-L3-v2"
+def textcnn_case(rng: torch.Generator) -> Case:
+    student = TextCNN(torch.randn(5000, 100, generator=rng), 4, maps=100)
+    tokens = torch.randint(5000, (64, 48), generator=rng)
+    return student, {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+
+
+def encoder_case(rng: torch.Generator, name: str = "paraphrase-MiniLM-L3-v2") -> Case | str:  # or why there is none
+    folder = Path(os.environ.get("DRIFT_MODELS", "")).expanduser() / name
     if not folder.is_dir():
         return f"no folder {folder.name} found; set DRIFT_MODELS to the folder that holds it"
     try:
@@ -67,7 +83,9 @@ def encoder_case(rng: torch.Generator) -> Case | str:  # or the reason why there
 CASES = {
     "mlp": (mlp_case, 500),
     "cnn": (cnn_case, 100),
+    "textcnn": (textcnn_case, 100),
     "encoder": (encoder_case, 40),
+    "bge-small": (partial(encoder_case, name="bge-small-en-v1.5"), 15),
 }  # with the default number of repeats
 
 
@@ -150,6 +168,15 @@ def spread(values: np.ndarray) -> dict[str, float]:
     return dict(zip(("median", "q1", "q3"), np.quantile(values, (0.5, 0.25, 0.75)).round(4).tolist(), strict=True))
 
 
+def peak_memory(step: Callable[[], Tensor]) -> float:
+    """The most memory that tensors of one step take at the same time, beyond what was there before; MB."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as trace:
+        step()
+    events = [event for event in trace.profiler.kineto_results.events() if event.name() == "[memory]"]
+    sizes = [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
+    return round(float(np.cumsum(sizes).max()) / 1e6, 2)
+
+
 def run(name: str, repeats: int | None) -> dict[str, Any]:
     """Measure one student; returns its part of the JSON."""
     build, default_repeats = CASES[name]
@@ -164,12 +191,14 @@ def run(name: str, repeats: int | None) -> dict[str, Any]:
         "supervised": stepper(case, supervised, y),
         "self-training": stepper(case, with_game, "detached"),
         "drift": stepper(case, with_game, "differentiable"),
+        "drift shared": stepper(case, with_game, "shared"),
         "self-training by hand": stepper(case, by_hand, False),
         "drift by hand": stepper(case, by_hand, True),
     }
     ms = measure(steps, repeats)
     ratios = {
         "drift / self-training": spread(ms["drift"] / ms["self-training"]),
+        SHARED: spread(ms["drift shared"] / ms["self-training"]),
         "drift / supervised": spread(ms["drift"] / ms["supervised"]),
         "self-training / supervised": spread(ms["self-training"] / ms["supervised"]),
         "game overhead": spread(ms["drift"] / ms["drift by hand"] - 1),
@@ -177,13 +206,15 @@ def run(name: str, repeats: int | None) -> dict[str, Any]:
     }
     met = {key: {"target": most, "met": ratios[key]["median"] <= most} for key, most in TARGETS.get(name, {}).items()}
     times = {variant: spread(values) for variant, values in ms.items()}
-    return {"batch": [*batch.shape], "repeats": repeats, "ms": times, "ratios": ratios, "targets": met}
+    megabytes = {variant: peak_memory(step) for variant, step in steps.items()}
+    result = {"batch": [*batch.shape], "repeats": repeats, "ms": times, "ratios": ratios}
+    return {**result, "peak_megabytes": megabytes, "targets": met}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", default=",".join(CASES), help="comma-separated (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, help="timed steps per variant (default: mlp 500, cnn 100, encoder 40)")
+    parser.add_argument("--repeats", type=int, help="timed steps per variant (default: 15 to 500, by student)")
     parser.add_argument("--threads", type=int, default=1, help="threads torch may use (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="also write the JSON to this file")
     args = parser.parse_args()

@@ -109,7 +109,7 @@ def test_without_coupling_it_is_plain_supervised_training(y: np.ndarray, batch_s
     assert np.allclose(shares(y, coupling="none", batch_size=batch_size), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("coupling", ["differentiable", "detached", "none"])
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached", "none"])
 @pytest.mark.parametrize("y", [FEW, Y], ids=["few", "all"])
 def test_with_no_game_steps_only_the_supervised_phase_runs(y: np.ndarray, coupling: str) -> None:
     model = short(steps=0, coupling=coupling).fit(X, y)
@@ -125,15 +125,16 @@ def test_without_coupling_unlabelled_rows_have_no_effect() -> None:
 
 
 def test_a_self_training_term_of_weight_zero_leaves_supervised_training() -> None:
-    for coupling in ("differentiable", "detached"):
+    for coupling in ("differentiable", "shared", "detached"):
         weightless = shares(coupling=coupling, unlabeled_weight=0.0, **STILL)
         assert np.allclose(weightless, shares(coupling="none", **STILL), atol=1e-5)
     assert not np.allclose(shares(**STILL), shares(coupling="none", **STILL), atol=1e-3)
 
 
 def test_alpha_one_makes_drift_conventional_self_training() -> None:
-    assert np.array_equal(shares(alpha=1.0), shares(alpha=1.0, coupling="detached"))
-    assert not np.array_equal(shares(alpha=0.5), shares(alpha=0.5, coupling="detached"))
+    for coupling in ("differentiable", "shared"):
+        assert np.array_equal(shares(alpha=1.0, coupling=coupling), shares(alpha=1.0, coupling="detached"))
+        assert not np.array_equal(shares(alpha=0.5, coupling=coupling), shares(alpha=0.5, coupling="detached"))
 
 
 @pytest.mark.parametrize("y", [FEW, Y], ids=["few labels", "all labels"])
@@ -218,7 +219,7 @@ def test_the_label_budget_counts_all_labels(y: np.ndarray) -> None:
 
 @pytest.mark.parametrize("initial_steps", [0, 20])
 @pytest.mark.parametrize("steps", [0, 10])
-@pytest.mark.parametrize("coupling", ["differentiable", "detached", "none"])
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached", "none"])
 def test_n_iter_counts_the_steps_of_both_phases(coupling: str, initial_steps: int, steps: int) -> None:
     model = short(coupling=coupling, initial_steps=initial_steps, steps=steps).fit(X, FEW)
     assert model.n_iter_ == initial_steps + steps

@@ -59,7 +59,7 @@ def refused(kind: type[DriftError], words: list[str], call: Callable[[], Any]) -
         ({"unlabeled_weight": -1.0}, ["unlabeled_weight=-1.0", "0 or more"]),
         ({"unlabeled_weight": float("nan")}, ["unlabeled_weight=nan", "0 or more"]),
         ({"unlabeled_weight": float("inf")}, ["unlabeled_weight=inf", "0 or more"]),
-        ({"coupling": "off"}, ["coupling='off'", "'differentiable'", "'detached'"]),
+        ({"coupling": "off"}, ["coupling='off'", "'differentiable'", "'shared'", "'detached'"]),
         ({"teacher_mode": "test"}, ["teacher_mode='test'", "'eval'", "'train'"]),
         ({"pseudo_label": "both"}, ["pseudo_label='both'", "'unlabeled'", "'all'"]),
         ({"prior": [0.5, 0.5, 0.0]}, ["0.0", "positive share"]),
@@ -360,7 +360,7 @@ def before_the_next_backward(game: Game) -> None:
         (before_the_next_backward, ["as backward() left them", "before clipping"]),
     ],
 )
-@pytest.mark.parametrize("coupling", ["differentiable", "detached"])
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached"])
 def test_diagnostics_out_of_order(calls: Callable[[Game], None], words: list[str], coupling: str) -> None:
     refused(StateError, ["diagnostics()", *words], lambda: calls(Game(net(), coupling=coupling)))
 

@@ -919,7 +919,7 @@ def test_flips_are_not_counted_between_different_inputs(change: str) -> None:
     assert game.diagnostics().flips in (None, 0)  # the teacher has not moved, so no label has changed
 
 
-@pytest.mark.parametrize("coupling", ["differentiable", "detached"])
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached"])
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -46,7 +46,10 @@ EXACT = {
     "mlp-detached": 1e-9,
     "mlp-sharded": 1e-9,
     "mlp-sharded-detached": 1e-9,
+    "mlp-shared": 1e-9,
+    "mlp-sharded-shared": 1e-9,
     "encoder": 1e-9,
+    "encoder-sharded-shared": 1e-9,
     "encoder-sharded": 1e-9,
     # Adam divides by a running size of the gradient, which magnifies rounding where the true gradient is near 0. An
     # encoder's key biases have no true gradient at all (softmax ignores a shift), so Adam is compared on the MLP only.

@@ -89,6 +89,20 @@ def new_method(name: str, dropout: float = 0.0, **settings: Any) -> Method:
     return kind(student, kind.settings_type(**settings), Context(teacher, stacked=on_graph(name), single_process=True))
 
 
+# Every method, and every method with a coupling a second time with the shared Jacobian.
+WITH_SHARED = [
+    *((name, {}) for name in METHODS),
+    *(
+        (name, {"coupling": "shared"})
+        for name, kind in METHODS.items()
+        if "coupling" in kind.settings_type.model_fields
+    ),
+]
+BY_COUPLING = pytest.mark.parametrize(
+    ("name", "settings"), WITH_SHARED, ids=["-".join([name, *settings.values()]) for name, settings in WITH_SHARED]
+)
+
+
 def begin(method: Method, probe: Inputs = None) -> None:
     """Do what a run does after the first phase."""
     method.start(probe)
@@ -149,9 +163,9 @@ def test_old_names_of_settings_are_accepted(name: str) -> None:
             assert settings_type.read({"spared": 0}) == settings_type(unbalanced_class=0)
 
 
-@BY_NAME
-def test_both_phases_train(name: str) -> None:
-    method, batches = new_method(name), batches_of(name)
+@BY_COUPLING
+def test_both_phases_train(name: str, settings: dict[str, Any]) -> None:
+    method, batches = new_method(name, **settings), batches_of(name)
     before = method.initial_loss(batches[0]).item()
     played(method, optimizer_of(method), batches, initial=True)
     assert method.initial_loss(batches[0]).item() < before
@@ -197,10 +211,10 @@ def test_the_first_phase_is_cross_entropy(name: str) -> None:
     assert torch.allclose(method.initial_loss(batch), expected)
 
 
-@BY_NAME
-def test_a_saved_method_goes_on_exactly(name: str) -> None:
+@BY_COUPLING
+def test_a_saved_method_goes_on_exactly(name: str, settings: dict[str, Any]) -> None:
     first, second = batches_of(name)[:STEPS], batches_of(name)[STEPS:]
-    whole = new_method(name)
+    whole = new_method(name, **settings)
     optimizer = optimizer_of(whole)
     begin(whole)
     played(whole, optimizer, first)
@@ -209,7 +223,7 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
     saved = copy.deepcopy(saved)  # pack refers to the live tensors
     played(whole, optimizer, second)
 
-    again = new_method(name)
+    again = new_method(name, **settings)
     resumed = optimizer_of(again)
     again.start()
     student, of_optimizer, of_method = saved
@@ -224,11 +238,13 @@ def test_a_saved_method_goes_on_exactly(name: str) -> None:
 
 
 @pytest.mark.parametrize("initial", [True, False], ids=["start", "game"])
-@pytest.mark.parametrize("name", [name for name in METHODS if not on_graph(name) and name != "mixtext"])
-def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, initial: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"), [each for each in WITH_SHARED if not on_graph(each[0]) and each[0] != "mixtext"]
+)
+def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, settings: dict[str, Any], initial: bool) -> None:
     gradients = []
     for firsts in ((), (3, 11)):
-        method = new_method(name)
+        method = new_method(name, **settings)
         if not initial:
             begin(method)
         optimizer = torch.optim.SGD(method.student.parameters(), lr=0.0)
@@ -245,9 +261,9 @@ class KeepGradient(Callback):
         self.gradient = torch.cat([p.grad.flatten() for p in state.method.student.parameters()])
 
 
-@BY_NAME
-def test_diagnostics_can_be_written_down_and_change_nothing(name: str) -> None:
-    method, batches = new_method(name), batches_of(name)
+@BY_COUPLING
+def test_diagnostics_can_be_written_down_and_change_nothing(name: str, settings: dict[str, Any]) -> None:
+    method, batches = new_method(name, **settings), batches_of(name)
     begin(method, batches[1].unlabeled)
     method.backward(method.loss(batches[0]))
     before = copy.deepcopy([p.grad for p in method.student.parameters()])
@@ -309,6 +325,16 @@ def test_without_interaction_drift_is_self_training(settings: dict[str, Any]) ->
 
 def test_with_interaction_it_is_not() -> None:
     assert float((after_a_game("drift") - after_a_game("self-training")).abs().max()) > 1e-4
+
+
+def test_drift_plays_the_game_of_its_coupling() -> None:
+    for coupling in ("differentiable", "shared", "detached"):
+        assert new_method("drift", coupling=coupling).game.coupling == coupling
+    assert new_method("drift").game.coupling == "differentiable"
+    assert torch.equal(after_a_game("drift", coupling="detached"), after_a_game("self-training"))
+    shared, exact = after_a_game("drift", coupling="shared"), after_a_game("drift")
+    assert not torch.equal(shared, exact)
+    assert float((shared - exact).norm()) < 0.5 * float((after_a_game("self-training") - exact).norm())
 
 
 def test_a_weight_of_zero_is_supervised_learning() -> None:

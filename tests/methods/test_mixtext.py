@@ -184,7 +184,7 @@ def test_the_guess_is_a_constant_from_the_current_student() -> None:
     assert torch.allclose(gradient(method, ALONE), torch.cat([g.flatten() for g in expected]))
 
 
-@pytest.mark.parametrize("coupling", ["detached", "differentiable"])
+@pytest.mark.parametrize("coupling", ["detached", "differentiable", "shared"])
 def test_stacked_students_learn_as_if_alone(coupling: Any) -> None:
     students = [new_student(seed) for seed in (0, 1)]
     settings = {"coupling": coupling, "margin_weight": 0.5}

@@ -156,7 +156,7 @@ def test_it_is_taken_from_the_student_as_it_is_now() -> None:
     assert torch.equal(method.loss(BATCH), now.loss(BATCH))
 
 
-@pytest.mark.parametrize("coupling", ["detached", "differentiable"])
+@pytest.mark.parametrize("coupling", ["detached", "differentiable", "shared"])
 def test_stacked_students_learn_as_if_alone(coupling: Any) -> None:
     settings = {"coupling": coupling, "annealing": "linear", "annealing_steps": 10, "threshold": 0.4}
     students = [new_student(seed) for seed in (0, 1)]
@@ -213,7 +213,7 @@ def test_a_teacher_that_never_moves_adds_nothing() -> None:
 
 
 def test_accumulated_micro_batches_with_views_are_the_whole_batch() -> None:
-    for coupling in ("detached", "differentiable"):
+    for coupling in ("detached", "differentiable", "shared"):
         whole, pieces = (new_method(coupling=coupling) for _ in range(2))
         batch = Batch((X_L, Y), X_U, views=VIEWS)
         gradient(whole, batch)

@@ -1,6 +1,8 @@
 """The Stackelberg game of student and teacher (Eqs. 3, 4 and 9, Algorithm 1), around any module that returns logits."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -17,7 +19,7 @@ from drift.core.checks import (
     check_type,
     is_number,
 )
-from drift.core.diagnostics import Diagnostics, changed_labels, mass_shares, terms
+from drift.core.diagnostics import Diagnostics, changed_labels, mass_shares
 from drift.core.forward import Inputs
 from drift.core.labels import hard_labels
 from drift.core.losses import supervised_loss
@@ -25,11 +27,12 @@ from drift.core.merging import Merger
 from drift.core.objective import Objective, Parts, Totals
 from drift.core.players import Players
 from drift.core.renaming import renamed_arguments
+from drift.core.repeating import Repeatable
 from drift.core.strategy import Response, SoftStrategy, Strategy
-from drift.core.teacher import copy_of
+from drift.core.teacher import copy_of, undisturbed_buffers
 from drift.errors import ConfigError, StateError
 
-Coupling = Literal["differentiable", "detached"]
+Coupling = Literal["differentiable", "shared", "detached"]
 PseudoLabel = Literal["unlabeled", "all"]
 TeacherMode = Literal["eval", "train"]
 Player = Literal["student", "teacher"]
@@ -61,8 +64,13 @@ class Game:
         See `SoftStrategy`, which has the same defaults.
     strategy : Strategy, default=None
         Used instead of the `SoftStrategy` that those seven arguments describe.
-    coupling : {"differentiable", "detached"}, default="differentiable"
-        With the interaction term, or without: conventional self-training.
+    coupling : {"differentiable", "shared", "detached"}, default="differentiable"
+        "differentiable": with the interaction term, by a backward through the teacher (Eq. 4). "shared": with the
+        student's Jacobian in place of the teacher's, g_S + (1 - α) g_T through one backward of the student, where g are
+        the gradients of L with respect to the logits of each player. It needs no backward through the teacher. It is
+        exact if logits are linear in the parameters and both players see the same features (no dropout); see
+        `drift.core.shared`. "detached": without the interaction, which is conventional self-training.
+        Differs from paper: Eq. 4 is "differentiable".
     pseudo_label : {"unlabeled", "all"}, default="unlabeled"
         Which rows get pseudo-labels: those of Eq. 4, or all, B_u ∪ B_l, as in Algorithm 1.
     unlabeled_weight : float, default=1.0
@@ -175,7 +183,11 @@ class Game:
     @property
     def couples(self) -> bool:
         """Whether the interaction term can be non-zero."""
-        return self.coupling == "differentiable" and self.alpha < 1.0 and self.strategy.differentiable
+        return self.coupling != "detached" and self.alpha < 1.0 and self.strategy.differentiable
+
+    @property
+    def _shares(self) -> bool:
+        return self.couples and self.coupling == "shared"
 
     def loss(
         self,
@@ -207,16 +219,40 @@ class Game:
 
         For custom losses: compute the loss from the response, then call `backward` on it as usual. With several
         processes, class masses are taken over the rows of all of them, and the response holds this process's rows.
+
+        With coupling="shared" the student runs on these inputs, too, because its Jacobian there is needed. If the loss
+        uses the student's predictions of the same inputs, call `play`, which runs it once.
         """
-        log_p = self._players.teach(*inputs, differentiable=self.couples)
+        if not self._shares:
+            return self._answer(self._teach(inputs))
+        with undisturbed_buffers(self.student):
+            return self.play(*inputs)[1]
+
+    def play(self, *inputs: Inputs) -> tuple[Tensor, Response]:
+        """Both players on the same inputs as one batch: log f(x, θS), `(..., N, C)`, and F(θT); see `respond`."""
+        lead = partial(self._players.predictions, inputs)
+        before = self._merger.shared.before(lead) if self._shares else None
+        log_q = lead()
+        return log_q, self._answer(self._teach(inputs, log_q, before))
+
+    def _teach(self, inputs: Sequence[Inputs], log_q: Tensor | None = None, before: Repeatable | None = None) -> Tensor:
+        """log f(x, θT) with the gradient of the interaction. log_q, before: see `SharedJacobian.tie`."""
+        log_p = self._players.teach(*inputs, differentiable=self.couples and not self._shares)
+        if log_q is None or before is None:
+            return log_p
+        return self._merger.shared.tie(log_p, log_q, 1.0 - self.alpha, before)
+
+    def _answer(self, log_p: Tensor) -> Response:
         response, rows, omega = self._objective.answer(log_p)
         self._global_parts = Parts(log_p=rows.log_p.detach(), omega=omega)
         self._unmerged |= log_p.requires_grad
         return response
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
-        label_all = self.pseudo_label == "all"
-        return self._players.forward(unlabeled, labeled, label_all=label_all, differentiable=self.couples)
+        lead = partial(self._players.lead, unlabeled, labeled, label_all=self.pseudo_label == "all")
+        before = self._merger.shared.before(partial(_log_q, lead)) if self._shares else None
+        forward, inputs = lead()
+        return replace(forward, log_p=self._teach(inputs, forward.log_q, before)) if inputs else forward
 
     def _score(self, forward: Forward, totals: Totals | None = None) -> Tensor:
         pseudo = totals and totals.unlabeled + (totals.labeled if self.pseudo_label == "all" else 0)
@@ -273,8 +309,8 @@ class Game:
         """Move the teacher after the optimiser's step: θT <- α θT + (1 - α) θS (Eq. 2)."""
         if self._unmerged:
             raise StateError(
-                "follow() before the teacher's gradient was merged: call game.backward(loss), not loss.backward(),"
-                " else this is plain self-training (for that, set coupling='detached')"
+                "follow() before the teacher's gradient was merged: call game.backward(loss), not loss.backward()"
+                " (for plain self-training, set coupling='detached')"
             )
         self._follower.follow(self.alpha)
         self.steps += 1
@@ -300,6 +336,10 @@ class Game:
 
         Flips are the pseudo-labels of `game.probe` that changed since the previous call. The probe defaults to the
         inputs of the first call; each process has its own. Sharded models need the call on every process.
+
+        With coupling="shared" the two terms were never apart, so the interaction is computed here: the student's
+        forward on the batch is repeated, with the same dropout, and one backward. This needs the call before the
+        optimiser's step and, over several processes, on each of them.
         """
         log_p, omega = self._global_parts.log_p, self._global_parts.omega
         if log_p is None or omega is None:
@@ -313,9 +353,7 @@ class Game:
         with torch.no_grad():
             labels = hard_labels(self.strategy.respond(self._players.predict(self.teacher, self.probe)).log_y)
         flips, self._probe_labels = changed_labels(self._probe_labels, labels), labels
-        leader_norm, interaction_norm, angle = terms(
-            self._merger.parameters, self._merger.interaction, self._merger.scale
-        )
+        leader_norm, interaction_norm, angle = self._merger.terms()
         return Diagnostics(
             leader_norm=leader_norm,
             interaction_norm=interaction_norm,
@@ -346,3 +384,9 @@ class Game:
         self.alpha, self.steps, self._probe_labels = alpha, state["steps"], state["probe_labels"]
         self._unmerged = False
         self._merger.forget()
+
+
+def _log_q(lead: Callable[[], tuple[Forward, Any]]) -> Tensor:
+    log_q = lead()[0].log_q
+    assert log_q is not None  # only forwards with pseudo-labelled rows are repeated
+    return log_q

@@ -1,6 +1,7 @@
 """Adds the interaction term to the student's gradient, and keeps track of it for diagnostics."""
 
-from drift.core.diagnostics import stamp
+from drift.core.diagnostics import stamp, terms
+from drift.core.shared import SharedJacobian
 from drift.core.teacher import Follower, Gradients, add_interaction
 
 
@@ -8,17 +9,20 @@ class Merger:
     """Adds (1 - α) ∂L/∂θT to the student's gradient (Eq. 4), and remembers the term as long as student.grad holds it.
 
     interaction: the ∂L/∂θT that student.grad currently contains. scale: the factor it was added with, 1 - α.
+    shared: the terms that the student's own backward has added, with `coupling="shared"`.
     """
 
     def __init__(self, follower: Follower) -> None:
         self.follower = follower
         self.parameters = follower.student_parameters
+        self.shared = SharedJacobian(follower.student)
         self.forget()
 
     def forget(self) -> None:
         """Discard everything remembered about earlier gradients."""
         self.interaction: Gradients = {}
         self.scale = 0.0
+        self.shared.forget()
         self._merged = False  # whether student.grad holds the complete gradient of the last loss
         self._stamp: tuple[int | None, ...] | None = None  # fingerprint of student.grad after the last backward
 
@@ -27,6 +31,7 @@ class Merger:
         self._merged = False
         if self._stamp != stamp(self.parameters):
             self.interaction = {}
+            self.shared.forget()
 
     def merge(self, scale: float) -> None:
         """Take ∂L/∂θT from the teacher and add `scale` of it to the student's gradient."""
@@ -44,3 +49,9 @@ class Merger:
     def untouched(self) -> bool:
         """Whether the student's gradients are complete, and neither clipped nor cleared since the last backward."""
         return self._merged and self._stamp == stamp(self.parameters)
+
+    def terms(self) -> tuple[float, float, float | None]:
+        """The norms of leader and interaction, and the angle between them; see `drift.core.diagnostics.terms`."""
+        if self.shared.sent:
+            return terms(self.parameters, self.shared.interaction(), 1.0)  # it contains the factor 1 - α
+        return terms(self.parameters, self.interaction, self.scale)

@@ -1,5 +1,7 @@
 """Student and teacher, and their forward passes."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -44,17 +46,16 @@ class Players:
         self.last_inputs = inputs
         return log_p
 
-    def forward(
-        self,
-        unlabeled: Inputs,
-        labeled: tuple[Inputs, Tensor] | None,
-        *,
-        label_all: bool,
-        differentiable: bool,
-    ) -> Forward:
-        """Predictions of both players on one batch.
+    def predictions(self, inputs: Sequence[Inputs]) -> Tensor:
+        """log f(x, θS) on several inputs as one batch, `(..., N, C)`."""
+        return joined([self.log_f(self.student, x) for x in inputs])
 
-        label_all: labelled rows get pseudo-labels, too. differentiable: see `teach`.
+    def lead(
+        self, unlabeled: Inputs, labeled: tuple[Inputs, Tensor] | None, *, label_all: bool
+    ) -> tuple[Forward, list[Inputs]]:
+        """The student's predictions on one batch, and the inputs of the rows that get a pseudo-label, in this order.
+
+        label_all: labelled rows get pseudo-labels, too.
         """
         if unlabeled is None and labeled is None:
             raise ShapeError("loss() was given no data; pass unlabeled=, labeled=, or both")
@@ -74,9 +75,7 @@ class Players:
         if unlabeled is not None:
             inputs.append(unlabeled)
             log_q.append(self.log_f(self.student, unlabeled) if log_q_u is None else log_q_u)
-        if not inputs:
-            return Forward(log_q_l, y)
-        return Forward(log_q_l, y, joined(log_q), self.teach(*inputs, differentiable=differentiable))
+        return Forward(log_q_l, y, joined(log_q) if log_q else None), inputs
 
     @torch.no_grad()
     def predict(self, module: nn.Module, inputs: Inputs) -> Tensor:

@@ -73,9 +73,11 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         share of each class by its label. A sequence gives the shares in the order of the sorted classes. Shares must be
         positive and sum to 1, or be whole-number counts.
 
-    coupling : {"differentiable", "detached", "none"}, default="differentiable"
+    coupling : {"differentiable", "shared", "detached", "none"}, default="differentiable"
         How the student's gradient treats the teacher. "differentiable" includes the gradient through the teacher
-        (DRIFT). "detached" leaves it out (conventional self-training). "none" uses no teacher: supervised training.
+        (DRIFT). "shared" does so with the student's Jacobian in place of the teacher's, an approximation that
+        needs no backward through the teacher (see `Game`). "detached" leaves it out (conventional self-training).
+        "none" uses no teacher: supervised training.
 
     weak : bool, default=False
         Whether the labels are noisy. Noisy labels are used only to initialise the student; the game then uses

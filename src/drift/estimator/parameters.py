@@ -33,7 +33,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
         "array-like",
         None,
     ],  # `make_strategy` checks the values
-    "coupling": [StrOptions({"differentiable", "detached", "none"})],
+    "coupling": [StrOptions({"differentiable", "shared", "detached", "none"})],
     "weak": ["boolean"],
     "unlabeled_weight": [Interval(Real, 0, None, closed="left")],
     "start": [StrOptions({"auto", "labels"})],

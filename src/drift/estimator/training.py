@@ -177,7 +177,7 @@ def _game(classifier: "DriftClassifier", strategy: SoftStrategy, *, distill: boo
         classifier.student_,
         alpha=classifier.alpha,
         strategy=strategy,
-        coupling="differentiable" if classifier.coupling == "differentiable" else "detached",
+        coupling="detached" if classifier.coupling == "none" else classifier.coupling,  # type: ignore[arg-type]
         pseudo_label="all" if distill else "unlabeled",
         unlabeled_weight=classifier.unlabeled_weight,
         single_process=True,  # a fit runs in one process, even if torch.distributed is initialised

@@ -71,9 +71,10 @@ class MixTextSettings(AugmentationSettings):
     coupling: Coupling = Field(
         "detached",
         description="detached: the student's own guesses, treated as constants, as published; differentiable: guesses"
-        " of DRIFT's teacher, which the student anticipates.",
+        " of DRIFT's teacher, which the student anticipates; shared: the same through the student's Jacobian, which"
+        " costs as much here, because the student must predict the unmixed texts, too.",
     )
-    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher if coupling is differentiable.")
+    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher unless coupling is detached.")
 
     @model_validator(mode="after")
     def _one_weight_per_form(self) -> "MixTextSettings":
@@ -102,7 +103,7 @@ class MixText(GameMethod):
     def make_game(self, settings: MixTextSettings, context: Context) -> Game:
         return Game(
             self.student,
-            alpha=settings.alpha if settings.coupling == "differentiable" else 0.0,
+            alpha=settings.alpha if settings.coupling != "detached" else 0.0,
             tau=1.0,
             class_mass=False,
             reweight=False,  # with these three the response is the teacher's prediction itself

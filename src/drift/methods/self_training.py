@@ -3,8 +3,8 @@
     L = L_sup(θS) + λ mean ω KL(ỹ ‖ f(x, θS)),   ỹ and ω from the teacher, θT <- α θT + (1 - α) θS
 
 Self-training treats ỹ and ω as constants; DRIFT (the paper's Eqs. 3, 4 and 9) adds the gradient through the teacher,
-(1 - α) ∂L/∂θT. Semi-supervised batches have both terms; weakly supervised batches have no labelled part in the second
-phase.
+(1 - α) ∂L/∂θT; with `coupling="shared"`, through the student's Jacobian (see `Game`). Semi-supervised batches have both
+terms; weakly supervised batches have no labelled part in the second phase.
 """
 
 import math
@@ -198,9 +198,9 @@ class SelfTraining(GameMethod):
             )
         return Game(
             self.student,
-            **settings.model_dump(exclude={"own_loss", "prior"}),
+            **settings.model_dump(exclude={"own_loss", "prior", "coupling"}),
             prior=None if isinstance(settings.prior, str) else settings.prior,
-            coupling=self.coupling,
+            coupling=getattr(settings, "coupling", self.coupling),  # self-training has no such setting
             teacher=context.teacher,
             full_graph=computes_full_graph(self.student),
             stacked=context.stacked,
@@ -264,10 +264,21 @@ def _shares(values: Sequence[float], source: str, refinable: bool = False) -> Sh
     return Shares(tuple(map(float, values)), source, bool(refinable))
 
 
+class DriftSettings(SelfTrainingSettings):
+    """Settings of the game, and how the student's gradient goes through the teacher."""
+
+    coupling: Coupling = Field(
+        "differentiable",
+        description="differentiable: a backward through the teacher, as in the paper; shared: through the student's"
+        " Jacobian instead, an approximation without that backward; detached: none, which is self-training.",
+    )
+
+
 class Drift(SelfTraining):
     """Differentiable self-training: the student anticipates its teacher's response. The paper's method."""
 
     name = "drift"
     summary = "differentiable self-training: the student anticipates its teacher's response (the paper's method)"
+    settings_type = DriftSettings
     relative_cost = 3
     coupling = "differentiable"

@@ -67,10 +67,10 @@ class UASTSettings(Settings):
     coupling: Coupling = Field(
         "detached",
         description="detached: hard labels, as published; differentiable: soft labels of DRIFT's teacher, which the"
-        " student anticipates.",
+        " student anticipates; shared: the same through the student's Jacobian.",
     )
-    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher if coupling is differentiable.")
-    tau: float = Field(0.5, gt=0, description="Temperature of the soft labels if coupling is differentiable.")
+    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher unless coupling is detached.")
+    tau: float = Field(0.5, gt=0, description="Temperature of the soft labels unless coupling is detached.")
     seed: int = Field(0, ge=0, description="Seed for drawing rows.")
 
     @model_validator(mode="after")
@@ -145,16 +145,17 @@ class UAST(GameMethod):
         return torch.stack(terms).sum()
 
     def _self_trained(self, batch: Batch) -> Tensor:
-        log_q = log_probabilities(self.student, batch.unlabeled, stacked=self.stacked)
+        response = None
+        if self.settings.coupling == "detached":
+            log_q = log_probabilities(self.student, batch.unlabeled, stacked=self.stacked)
+        else:
+            log_q, response = self.game.play(batch.unlabeled)
         if self._judgements is not None and batch.unlabeled_rows is not None:
             labels, weights = self._judgements.of(batch.unlabeled_rows)
         else:  # a loop without a pool: judge the rows of this batch
             labels, weights = self._judge(self._measure(batch.unlabeled))[:2]
         labels, weights = labels.to(log_q.device), weights.to(log_q.device)
-        if self.settings.coupling == "differentiable":
-            losses = kl_divergence(self.game.respond(batch.unlabeled).log_y, log_q)
-        else:
-            losses = supervised_loss(log_q, labels)
+        losses = supervised_loss(log_q, labels) if response is None else kl_divergence(response.log_y, log_q)
         weighted = weights * losses
         self._last = weighted.detach().mean()
         return self.mean(weighted, batch.unlabeled_total).sum()

@@ -77,9 +77,10 @@ class UDASettings(AugmentationSettings):
     coupling: Coupling = Field(
         "detached",
         description="detached: the student's own prediction on the text, treated as a constant, as published;"
-        " differentiable: the prediction of DRIFT's teacher, which the student anticipates.",
+        " differentiable: the prediction of DRIFT's teacher, which the student anticipates; shared: the same through"
+        " the student's Jacobian, which costs as much here, because the student must predict the text, too.",
     )
-    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher if coupling is differentiable.")
+    alpha: float = Field(0.9, ge=0, le=1, description="Weight of the old teacher unless coupling is detached.")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class UDA(GameMethod):
     def make_game(self, settings: UDASettings, context: Context) -> Game:
         return Game(
             self.student,
-            alpha=settings.alpha if settings.coupling == "differentiable" else 0.0,
+            alpha=settings.alpha if settings.coupling != "detached" else 0.0,
             strategy=Confident(settings.tau, settings.threshold),
             coupling=settings.coupling,
             unlabeled_weight=settings.unlabeled_weight,

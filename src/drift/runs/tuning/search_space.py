@@ -8,7 +8,12 @@ from drift.runs.spec import RunSpec
 from drift.tasks import RunConfig, config_type
 
 # Settings of methods that have no effect while their `coupling` is "detached".
-NEED_COUPLING = {"uda": ("alpha",), "mixtext": ("alpha",), "uast": ("alpha", "tau")}
+NEED_COUPLING: dict[str, tuple[str, ...]] = {
+    "drift": (),
+    "uda": ("alpha",),
+    "mixtext": ("alpha",),
+    "uast": ("alpha", "tau"),
+}
 
 
 @dataclass(frozen=True)
