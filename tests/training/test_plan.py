@@ -40,8 +40,9 @@ def test_steps_and_evaluations_are_those_of_the_run(options: dict[str, object]) 
     assert plan.seconds_per_evaluation > 0
     assert plan.memory > 0
     first, second = plan.seconds_per_step
-    expected = plan.initial_steps * first + plan.steps * second + plan.evaluations * plan.seconds_per_evaluation
-    assert plan.seconds == pytest.approx(expected)
+    training = plan.initial_steps * first + plan.steps * second
+    between = plan.evaluations * plan.seconds_per_evaluation + plan.refreshes * plan.seconds_per_refresh
+    assert plan.seconds == pytest.approx(training + between)
 
 
 def test_a_plan_reads_as_one_line_a_fact() -> None:
