@@ -124,7 +124,7 @@ def two_clusters(share: float, *, boundary: float, rows: int = 2000) -> np.ndarr
 
 @pytest.mark.parametrize("boundary", [-1.5, 0.0, 1.5])
 def test_refined_shares_are_those_of_the_clusters_wherever_the_boundary_was(boundary: float) -> None:
-    first = Shares((0.75, 0.25), "a guess", refinable=True)
+    first = Shares((0.75, 0.25), "a guess", trust=1.0)
     refined = refine_shares(two_clusters(0.1, boundary=boundary), first)
     assert refined.values[1] == pytest.approx(0.1, abs=0.02)
     assert refined.source == "a guess; refined during the game"
@@ -132,7 +132,7 @@ def test_refined_shares_are_those_of_the_clusters_wherever_the_boundary_was(boun
 
 def test_refinement_keeps_the_first_estimate_if_the_rows_say_nothing() -> None:
     """Predictions that are the same for every row have no boundary; the first estimate stands."""
-    first = Shares((0.7, 0.2, 0.1), "a guess", refinable=True)
+    first = Shares((0.7, 0.2, 0.1), "a guess", trust=1.0)
     assert refine_shares(np.full((50, 3), 1 / 3), first).values == pytest.approx(first.values, abs=0.01)
 
 
@@ -149,3 +149,27 @@ def test_only_shares_that_labels_do_not_show_are_refined() -> None:
     assert estimate_shares(predicted, per_class(2, 10), labels_are="per-class").refinable
     assert not estimate_shares(predicted, per_class(2, 10), labels_are="random").refinable
     assert not estimate_shares(predicted, per_class(2, 10), weak=True).refinable
+
+
+def test_more_noise_shrinks_the_estimate_to_equal_shares_and_forbids_refinement() -> None:
+    predicted, labels = predictions([700, 200, 100]), per_class(3, 5)
+    largest, trusts = [], []
+    for noise in (0.0, 0.1, 1.0, 100.0):
+        shares = estimate_shares(predicted, labels, labels_are="per-class", noise=noise)
+        largest.append(shares.values[0])
+        trusts.append(shares.trust)
+    assert largest == sorted(largest, reverse=True)
+    assert trusts == sorted(trusts, reverse=True)
+    assert (trusts[0], trusts[-1]) == (1.0, 0.0)
+    assert shares.values == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert not shares.refinable
+
+
+@pytest.mark.parametrize("trust", [0.0, 0.3, 1.0])
+def test_a_refinement_moves_the_estimate_in_proportion_to_the_trust_in_it(trust: float) -> None:
+    logits = np.random.default_rng(0).normal(size=(500, 3)) + np.array([1.5, 0.0, -0.5])
+    predicted = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    first = np.array([0.5, 0.3, 0.2])
+    moved = np.array(refine_shares(predicted, Shares(tuple(first), "a guess", trust=1.0)).values) - first
+    refined = np.array(refine_shares(predicted, Shares(tuple(first), "a guess", trust=trust)).values)
+    np.testing.assert_allclose(refined - first, trust * moved, atol=1e-9)

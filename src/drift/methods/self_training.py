@@ -27,7 +27,7 @@ from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
-from drift.methods.shares import Shares, estimate_shares, label_shares, predicted_shares, refine_shares
+from drift.methods.shares import NOISE, Shares, estimate_shares, label_shares, predicted_shares, refine_shares
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
 
@@ -51,6 +51,12 @@ class SelfTrainingSettings(Settings):
         "auto",
         description="Class shares to balance towards: auto (estimated from the start's predictions), uniform (the"
         " paper), labels (shares among the labels), a list in class order, or {class: share}.",
+    )
+    prior_noise: float = Field(
+        NOISE,
+        ge=0,
+        description="prior=auto: variance of the start's class shares, times the number of labels. Larger values shrink"
+        " the estimate more towards equal shares.",
     )
     unbalanced_class: int | None = Field(
         None, ge=0, description="Index of a class to exclude from the balancing; for token tagging, 0 is the tag O."
@@ -198,7 +204,7 @@ class SelfTraining(GameMethod):
             )
         return Game(
             self.student,
-            **settings.model_dump(exclude={"own_loss", "prior", "coupling"}),
+            **settings.model_dump(exclude={"own_loss", "prior", "prior_noise", "coupling"}),
             prior=None if isinstance(settings.prior, str) else settings.prior,
             coupling=getattr(settings, "coupling", self.coupling),  # self-training has no such setting
             teacher=context.teacher,
@@ -225,7 +231,9 @@ class SelfTraining(GameMethod):
         elif settings.unbalanced_class is not None:  # only the ratios among the other classes count
             self.first_shares = list(map(predicted_shares, predicted))
         else:
-            estimate = partial(estimate_shares, labels_are=known.labels_are, weak=known.weak)
+            estimate = partial(
+                estimate_shares, labels_are=known.labels_are, weak=known.weak, noise=settings.prior_noise
+            )
             self.first_shares = list(map(estimate, predicted, labels))
         self._balance_towards(self.first_shares)
 
@@ -260,8 +268,8 @@ class SelfTraining(GameMethod):
             self._balance_towards(shares)
 
 
-def _shares(values: Sequence[float], source: str, refinable: bool = False) -> Shares:
-    return Shares(tuple(map(float, values)), source, bool(refinable))
+def _shares(values: Sequence[float], source: str, trust: float = 0.0) -> Shares:
+    return Shares(tuple(map(float, values)), source, float(trust))
 
 
 class DriftSettings(SelfTrainingSettings):

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 LabelsAre = Literal["random", "per-class"]
 
-NOISE = 0.1  # Σ_j variance of a predicted share, times the number of labels; measured on texts
+NOISE = 0.1  # Σ_j variance of a predicted share, times the number of labels; of linear heads, measured on texts
 WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
 WEAK = 30.0  # labels that weak labels are worth, however many they are, because their errors are not independent
 UNSEEN = 0.5  # rows that are added to every class
@@ -27,21 +27,32 @@ LOWEST = -30.0  # log-probabilities below this are taken for this, so that a few
 class Shares:
     """Estimated class shares. values: in class order, sum 1. source: what they are based on, for a reader.
 
-    refinable: the labels say nothing about the shares, so that predictions of the game may improve them.
+    trust: how far predictions of the game may move the estimate, from 0 (not at all) to 1. Above 0 only if the labels
+        say nothing about the shares.
     """
 
     values: tuple[float, ...]
     source: str
-    refinable: bool = False
+    trust: float = 0.0
+
+    @property
+    def refinable(self) -> bool:
+        """Whether predictions of the game may improve the estimate."""
+        return self.trust > 0
 
 
 def estimate_shares(
-    predicted: np.ndarray, labels: np.ndarray, *, labels_are: LabelsAre | None = None, weak: bool = False
+    predicted: np.ndarray,
+    labels: np.ndarray,
+    *,
+    labels_are: LabelsAre | None = None,
+    weak: bool = False,
+    noise: float = NOISE,
 ) -> Shares:
     """Estimate the class shares of unlabelled rows.
 
     The shares of the predicted classes, q, are shrunk towards equal shares u by how little is known (as by James and
-    Stein), with m labels: q' = u + (1 - λ)(q - u), λ = min(1, NOISE / (m ‖q - u‖²)).
+    Stein), with m labels: q' = u + (1 - λ)(q - u), λ = min(1, noise / (m ‖q - u‖²)).
 
     If labels were chosen per class, the start takes all classes for equally common, and too many rows for rare ones.
     With a share a of right predictions, and errors spread evenly over the other classes,
@@ -56,6 +67,7 @@ def estimate_shares(
     weak: labels are noisy. Rules and other sources cover some classes better than others, and the start learns that:
         predictions are divided by the shares among the labels before classes are counted, and weak labels together are
         worth `WEAK` labels.
+    noise: Σ_j variance of a predicted share, times the number of labels.
     """
     rows, C = predicted.shape
     counts = np.bincount(labels, minlength=C).astype(float)
@@ -64,13 +76,14 @@ def estimate_shares(
     if weak:
         share_of_labels = counts + UNSEEN
         q = _predicted_shares(predicted / share_of_labels)
-        return Shares(_with_floor(_shrunk(q, WEAK)), f"{source}, with the bias of the weak labels taken out")
+        shares, _ = _shrunk(q, noise / WEAK)
+        return Shares(_with_floor(shares), f"{source}, with the bias of the weak labels taken out")
     drawn = labels_are or likely_draw(counts, q)
-    shares = _shrunk(q, counts.sum())
+    shares, trust = _shrunk(q, noise / max(counts.sum(), 1))
     if drawn == "per-class":
         guess = "" if labels_are else ", as their counts suggest"
         shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
-        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", refinable=True)
+        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", trust)
     shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
     guess = "" if labels_are else ", as their counts suggest"
     drawn_labels = f"{int(counts.sum()):,} labels drawn at random{guess}"
@@ -94,7 +107,7 @@ def refine_shares(predicted: np.ndarray, shares: Shares) -> Shares:
 
         mean_x H(p(x)) / H(mean_x p(x)) + KL(π ‖ mean_x p(x)),   p(x) = softmax((z(x) + b) / T),   T = SOFTNESS std(z)
 
-    starting from b = 0, and the new shares are mean_x p(x). The first term is the part of the uncertainty about a class
+    starting from b = 0, and the new shares are π + t (mean_x p(x) - π), t the trust in the first estimate. The first term is the part of the uncertainty about a class
     that remains when the row is known: 1 for any shares if rows say nothing, near 0 if boundaries run between clusters.
     π is always the first estimate: shares that follow the predictions alone would confirm themselves.
 
@@ -121,7 +134,8 @@ def refine_shares(predicted: np.ndarray, shares: Shares) -> Shares:
         return remaining + divergence, remaining_slope + divergence_slope
 
     b = minimize(objective, np.zeros(len(prior)), jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
-    values = np.exp(log_softmax(z + b, axis=-1)).mean(0)
+    moved = np.exp(log_softmax(z + b, axis=-1)).mean(0)
+    values = prior + shares.trust * (moved - prior)
     return replace(shares, values=_with_floor(values), source=f"{shares.source}; refined during the game")
 
 
@@ -143,12 +157,12 @@ def label_shares(labels: np.ndarray, C: int) -> Shares:
     return Shares(_with_floor(counts / counts.sum()), f"counts of {len(labels):,} labels")
 
 
-def _shrunk(shares: np.ndarray, labels: float) -> np.ndarray:
+def _shrunk(shares: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Shares shrunk towards equal ones, and the part 1 - λ of their distance that is kept; see `estimate_shares`."""
     equal = 1 / len(shares)
     distance = float(((shares - equal) ** 2).sum())
-    noise = NOISE / max(labels, 1)
     keep = 0.0 if noise >= distance else 1 - noise / distance
-    return equal + keep * (shares - equal)
+    return equal + keep * (shares - equal), keep
 
 
 def _corrected(shares: np.ndarray, right: float) -> np.ndarray:

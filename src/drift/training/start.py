@@ -25,7 +25,7 @@ Observe = Callable[[], Mapping[str, Labeled]]
 
 LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the predictions of the start
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
-DRIFT = 0.2  # total variation between the shares that were aimed at and those of the final predictions
+DRIFT = 0.35  # total variation between the shares that were aimed at and those of the final predictions
 CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
 
 
