@@ -291,7 +291,7 @@ def test_predictions_are_the_students(name: str) -> None:
 def test_the_settings_are_the_games_with_its_defaults() -> None:
     game = inspect.signature(Game).parameters
     for name, field in SelfTrainingSettings.model_fields.items():
-        if name not in ("own_loss", "prior"):  # a setting of the model; estimated by default, and not by the game
+        if name not in ("own_loss", "prior", "prior_noise"):  # of the model; estimated by default, and not by the game
             assert field.default == game[name].default, name
 
 

@@ -107,9 +107,10 @@ def refine_shares(predicted: np.ndarray, shares: Shares) -> Shares:
 
         mean_x H(p(x)) / H(mean_x p(x)) + KL(π ‖ mean_x p(x)),   p(x) = softmax((z(x) + b) / T),   T = SOFTNESS std(z)
 
-    starting from b = 0, and the new shares are π + t (mean_x p(x) - π), t the trust in the first estimate. The first term is the part of the uncertainty about a class
-    that remains when the row is known: 1 for any shares if rows say nothing, near 0 if boundaries run between clusters.
-    π is always the first estimate: shares that follow the predictions alone would confirm themselves.
+    starting from b = 0, and the new shares are π + t (mean_x p(x) - π), where t is the trust in the first estimate π.
+    The first term is the part of the uncertainty about a class that remains when the row is known: 1 for any shares if
+    rows say nothing, near 0 if boundaries run between clusters. π is always the first estimate: shares that follow the
+    predictions alone would confirm themselves.
 
     predicted: the student's probabilities on unlabelled rows, `(n, C)`. shares: the first estimate.
     """

@@ -16,7 +16,7 @@ from drift.methods.method import Method
 from drift.runs.layers import merge, nested, only_given, read_config
 from drift.runs.result import Run
 from drift.runs.run import plan_run, run
-from drift.runs.spec import RunSpec, with_fixed_steps
+from drift.runs.spec import RunSpec, with_settings_of_0_1
 from drift.settings import nearest
 from drift.tasks import TASKS, Task, find_task
 from drift.tasks.settings import TableSettings
@@ -186,7 +186,7 @@ def request(
     known = list(signature(fit).parameters)
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
-    stored = with_fixed_steps(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
+    stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
     given = _layer(train, task=task, method=method, **options)
     layers = [stored, given, nested(settings or {})]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})

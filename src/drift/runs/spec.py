@@ -9,6 +9,7 @@ from drift.errors import ConfigError
 from drift.imports import is_outside
 from drift.methods import METHODS, find_method
 from drift.methods.method import Method
+from drift.methods.shares import NOISE
 from drift.paper.presets import PROFILES, base_settings, preset
 from drift.runs.layers import merge
 from drift.settings import nearest
@@ -103,7 +104,7 @@ class RunSpec:
 
     def normalize(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         """A stored configuration in today's form: renamed settings have their new names."""
-        read: RunConfig = config_type(self.task).read(with_fixed_steps(stored), "config.yaml")
+        read: RunConfig = config_type(self.task).read(with_settings_of_0_1(stored), "config.yaml")
         return read.model_dump(mode="json")
 
     def with_config(self, config: RunConfig) -> "RunSpec":
@@ -111,13 +112,19 @@ class RunSpec:
         return replace(self, config=config)
 
 
-def with_fixed_steps(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration that a run of 0.1 wrote, with what was not a setting then: fixed steps, and the game is kept."""
-    training = stored.get("training")
+def with_settings_of_0_1(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration that a run of 0.1 wrote, with what was not a setting then: fixed steps, and the game is kept.
+
+    Methods that balance towards class shares trust them as all tasks did then. Other configurations stay as they are.
+    """
+    training, method = (stored.get(name) for name in ("training", "method"))
     names = set(training) if isinstance(training, Mapping) else set()
-    complete = {"initial_steps", "steps", "keep_checkpoints"} <= names
-    fixed = {"training": {"until": "steps", "return_to_start": False}}
-    return merge(dict(stored), fixed) if complete and "until" not in names else dict(stored)
+    if "until" in names or not {"initial_steps", "steps", "keep_checkpoints"} <= names:
+        return dict(stored)
+    then: dict[str, Any] = {"training": {"until": "steps", "return_to_start": False}}
+    if isinstance(method, Mapping) and "prior" in method:
+        then["method"] = {"prior_noise": NOISE}
+    return merge(dict(stored), then)
 
 
 def read_stored(config: Mapping[str, Any], where: str, task: str | type[Task] | None = None) -> RunConfig:

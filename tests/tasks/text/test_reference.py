@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 import drift
 from drift.errors import FileError
 from drift.models import embedding
+from drift.models.precision import computes_bfloat16
 from tests.runs.small import STEPS, small_encoder, small_table, write_csv
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -44,7 +45,8 @@ def test_a_run_refers_to_its_encoder_and_says_so(tmp_path: Path, encoder: Path) 
     assert sum("--self-contained" in note for note in run.record.notes) == 1
     stored = json.loads((model / "drift.json").read_text())["encoder"]
     assert stored["name"] == str(encoder)
-    assert (stored["precision"], stored["copied"], stored["revision"]) == ("float32", False, None)
+    precision = "bfloat16" if computes_bfloat16() else "float32"
+    assert (stored["precision"], stored["copied"], stored["revision"]) == (precision, False, None)
     texts = ["team goal", "stock price fund"]
     np.testing.assert_array_equal(drift.load(tmp_path / "run").predict_proba(texts), run.predict_proba(texts))
 
