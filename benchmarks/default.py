@@ -113,8 +113,8 @@ def render() -> None:
         "other labelled rows and, where classes are thinned, other rows and another order of classes. Encoder:",
         "bge-small-en-v1.5, fixed, 256 tokens; at most 2,500 texts to train and 1,000 to test. Mean over draws, in %.",
         "Skew 10 means that the rarest class has a tenth of the rows of the commonest; 0: as the data is. All datasets",
-        "were used to choose the estimator of class shares: all but imdb on other draws, and draws 0 to 2 of this table,",
-        "imdb included, when three versions of the estimator were compared. Later draws were not looked at before.",
+        "were used to choose the estimator of class shares: all but imdb on other draws, and draws 0 to 3 of this",
+        "table, imdb included, when three versions of the estimator were compared.",
         "",
     ]
     for measure, title in (("accuracy", "Accuracy"), ("macro_f1", "Macro-F1")):
