@@ -108,9 +108,7 @@ def test_a_run_is_opened_as_it_was_left(fit: Fit, tmp_path: Path, kind: str, opt
 def test_onnx_gives_the_same_probabilities(fit: Fit, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'drift-ssl[text]'")
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime: pip install 'drift-ssl[text]'")
-    exact = {
-        "model.precision": "float32"
-    }  # as the ONNX model computes; bfloat16 is the default where there is hardware
+    exact = {"model.precision": "float32"}  # as the ONNX model computes; by default some processors use bfloat16
     run = fit(small_table(24, labeled=8), dev=small_table(8, seed=1), out=tmp_path / "run", onnx=True, settings=exact)
     session = onnxruntime.InferenceSession(tmp_path / "run/model/model.onnx", providers=["CPUExecutionProvider"])
     inputs = run.model.tokenizer(TEXTS, padding=True, return_tensors="np")
