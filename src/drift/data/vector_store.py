@@ -161,13 +161,15 @@ def read_array(file: Path) -> np.ndarray | None:
     return array
 
 
-def write_array(path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...]) -> None:
+def write_array(
+    path: Path, arrays: Iterable[np.ndarray], shape: tuple[int, ...], dtype: np.dtype | None = None
+) -> None:
     """Write arrays, concatenated along the first axis, as one array of this shape to the cache.
 
-    arrays: consumed one at a time, so that they are never all in memory.
+    dtype: of all arrays; default: float32. arrays: consumed one at a time, so that they are never all in memory.
     """
     with cache_file(path) as aside, aside.open("wb") as file:
-        header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        header = {"descr": "<f4" if dtype is None else dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for array in arrays:
             file.write(array.tobytes())

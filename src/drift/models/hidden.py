@@ -19,7 +19,7 @@ from drift.models.stacked import Stacked, StackedLinear
 
 def depth(module: nn.Module) -> int:
     """Return the number of layers at which rows can be mixed: those of a transformer, or 1 (the last layer)."""
-    layers = _encoder_layers(module)
+    layers = encoder_layers(module)
     return 1 if layers is None else len(layers)
 
 
@@ -38,7 +38,7 @@ def mixed_log_probabilities(
     Texts of different lengths are mixed token by token up to the length of the shorter. Beyond it a row keeps its own
     states, and its partner's further tokens are not used: padding is never mixed in, and a share of 1 changes nothing.
     """
-    layers = _encoder_layers(module)
+    layers = encoder_layers(module)
     if layers is None:
         last_layer(module)
         log_q = joined([log_probabilities(module, part, stacked=stacked) for part in parts])
@@ -91,15 +91,17 @@ def class_count(module: nn.Module) -> int:
 
 
 def _one_batch(parts: Sequence[Any]) -> dict[str, Tensor]:
-    """Return token ids and masks `(N, T)` of several batches, padded to the same length."""
-    longest = max(part["input_ids"].shape[1] for part in parts)
-    # Zeros: the padding token does not matter, because it is masked.
-    return {
-        name: torch.cat([pad(part[name], (0, longest - part[name].shape[1])) for part in parts]) for name in parts[0]
-    }
+    """Return token ids or states, and masks, of several batches, padded to the same length `(N, T, ...)`."""
+    longest = max(part["attention_mask"].shape[1] for part in parts)
+
+    def padded(values: Tensor) -> Tensor:
+        # Zeros: the padding does not matter, because it is masked. Stored states have a third dimension.
+        return pad(values, (*(0, 0) * (values.dim() - 2), 0, longest - values.shape[1]))
+
+    return {name: torch.cat([padded(part[name]) for part in parts]) for name in parts[0]}
 
 
-def _encoder_layers(module: nn.Module) -> nn.ModuleList | None:
+def encoder_layers(module: nn.Module) -> nn.ModuleList | None:
     """Return the layers of a transformer; None if the module has no transformer."""
     depths = [getattr(getattr(part, "config", None), "num_hidden_layers", None) for part in module.modules()]
     depth = next((depth for depth in depths if depth is not None), None)

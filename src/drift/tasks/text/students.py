@@ -19,6 +19,7 @@ from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire, pretrained
 from drift.tasks.base import Kind
+from drift.tasks.encoder_split import split_encoder
 from drift.tasks.heads import linear_head, scaling
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.settings import TextModelSettings
@@ -87,7 +88,18 @@ def _finetuned(
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
     check_length(settings.max_length, settings.name, module, tokenizer)
-    return _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
+    whole = _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
+    split = split_encoder(module, settings)
+    if split is None:
+        return whole
+
+    def examples(texts: Any) -> Examples:
+        return split.stored(whole.examples(texts), texts["text"], progress=progress)
+
+    def finish(student: nn.Module, _: int | None) -> TextModel:
+        return whole.finish(split.joined(student), None)
+
+    return TextStudent(split.upper, examples, finish, whole.notes)
 
 
 def _textcnn(

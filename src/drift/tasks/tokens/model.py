@@ -29,9 +29,9 @@ class Tagger(nn.Module):
         super().__init__()
         self.module = module
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, words: Tensor) -> Tensor:
-        """words: positions of the words' first sub-words among the N·L sub-words."""
-        logits: Tensor = self.module(input_ids=input_ids, attention_mask=attention_mask).logits
+    def forward(self, words: Tensor, **inputs: Tensor) -> Tensor:
+        """words: positions of the words' first sub-words among the N·L sub-words. inputs: of the token classifier."""
+        logits: Tensor = self.module(**inputs).logits
         return logits.flatten(0, 1)[words]
 
 

@@ -18,6 +18,7 @@ from drift.models.encoders import load_tagger, lower_half
 from drift.models.stacked import Stacked
 from drift.models.word_embedding import embed_words
 from drift.tasks.base import Kind
+from drift.tasks.encoder_split import split_encoder
 from drift.tasks.heads import linear_head, scaling
 from drift.tasks.tokens.model import Tagger, TokenModel, folded
 from drift.tasks.tokens.settings import TokenModelSettings
@@ -70,8 +71,14 @@ def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
     """Rows are windows of sub-words."""
     tagger, tokenizer = parts.load(parts.settings.layers)
 
-    def examples(sentences: Sentences) -> Windows:
-        return make_windows(sentences.tokens, tokenizer, max_length=parts.settings.max_length, progress=parts.progress)
+    split = split_encoder(tagger, parts.settings)
+
+    def examples(sentences: Sentences) -> Any:
+        windows = make_windows(
+            sentences.tokens, tokenizer, max_length=parts.settings.max_length, progress=parts.progress
+        )
+        lines = ("\0".join(words) for words in sentences.tokens)
+        return windows if split is None else split.stored(windows, lines, progress=parts.progress)
 
     def unlabeled(windows: Windows, used: np.ndarray, gold: np.ndarray) -> Unlabeled:
         rows = np.flatnonzero(np.add.reduceat(used, windows.first_words[:-1]))
@@ -79,7 +86,8 @@ def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
 
     def finish(student: nn.Module, _: int | None) -> TokenModel:
         assert isinstance(student, Tagger)
-        return parts.model(student.module, tokenizer, FINETUNED)
+        module = student.module if split is None else split.joined(student.module)
+        return parts.model(module, tokenizer, FINETUNED)
 
     return TokenStudent(Tagger(tagger), examples, tagged, unlabeled, finish)
 
