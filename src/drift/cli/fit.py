@@ -48,8 +48,14 @@ def fit(
     method: str | None = typer.Option(None, help="drift (default), one of `drift methods`, or file.py:Class."),
     model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, `textcnn`, `gcn` or `grand`."),
     finetune: bool | None = typer.Option(
-        None, "--finetune/--frozen", help="Train the whole encoder, or a head on its vectors (default without a GPU)."
+        None,
+        "--finetune/--frozen",
+        help="Train layers of the encoder (default for tokens, and with a GPU), or a head on its vectors.",
     ),
+    precision: str | None = typer.Option(
+        None, metavar="auto|float32|bfloat16", help="Number format of encoders (auto: bfloat16 where it is fast)."
+    ),
+    minutes: float | None = typer.Option(None, min=0.1, help="Time limit of training; steps are planned to fit."),
     seed: int | None = typer.Option(None, min=0, help="Random seed (0)."),
     seeds: int | None = typer.Option(None, min=1, help="Seeds trained at once, with a fixed encoder (10)."),
     preset: str | None = typer.Option(None, help="Settings of a dataset in the paper, such as agnews or wikigold."),

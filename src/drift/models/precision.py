@@ -1,4 +1,4 @@
-"""The number format in which a fixed encoder computes vectors: the fastest that this processor really has."""
+"""Number formats of encoders, fixed and trained: the fastest that this processor really has."""
 
 import copy
 
@@ -28,6 +28,14 @@ def computes_bfloat16() -> bool:
     """Return whether the processor has instructions for products in bfloat16: AVX512-BF16 or AMX."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, so they may be missing
     return any(getattr(torch.cpu, name, bool)() for name in names)
+
+
+def chosen_mixed_precision(name: str) -> str:
+    """The mixed precision to train in: no, bf16 or fp16. name: one of these, or auto: bf16 where it is not emulated."""
+    if name != "auto":
+        return name
+    has_bfloat16 = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else computes_bfloat16()
+    return "bf16" if has_bfloat16 else "no"
 
 
 def in_precision(model: nn.Module, precision: str) -> nn.Module:

@@ -45,6 +45,8 @@ def fit(
     labels_are: str | None = None,
     model: str | None = None,
     finetune: bool | None = None,
+    precision: str | None = None,
+    minutes: float | None = None,
     method: str | type[Method] | None = None,
     seed: int | None = None,
     seeds: int | None = None,
@@ -94,7 +96,13 @@ def fit(
     model : str, default="default"
         An encoder by name or folder, "default", "textcnn" or "vampire"; for nodes "gcn", "grand" or `file.py:function`.
     finetune : bool, default=None
-        Train the whole encoder; by default only on a machine with a GPU.
+        Fine-tune the encoder: all layers on a machine with a GPU, and otherwise the upper third (`model.train_layers`).
+        By default, encoders are fine-tuned for tokens and on machines with a GPU.
+    precision : {"auto", "float32", "bfloat16"}, default="auto"
+        Number format of encoders. By default bfloat16 where the processor computes it, in mixed precision if the
+        encoder is fine-tuned.
+    minutes : float, default=None
+        Time limit of training. The number of steps is planned to fit.
     method : str or class, default="drift"
         One of `drift methods`, `file.py:Class`, or a subclass of `drift.methods.method.Method`.
     seed : int, default=0
@@ -139,6 +147,7 @@ def fit(
 
 # Options that may name Python code, and where a configuration has them: group and key.
 CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
+MIXED = {"float32": "no", "bfloat16": "bf16"}  # training.precision for each precision of encoders; others are the same
 COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class", "labels_are")  # of data
 EXECUTION = {"out", "callbacks", "resume", "dry_run", "onnx", "quiet"}  # parameters of `fit` that are not the request
 
@@ -215,18 +224,25 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     data: dict[str, Any] = {part: source_name(source) for part, source in sources.items() if source is not None}
     data |= {name: options.get(name) for name in COLUMNS}
     data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
-    finetune = options.get("finetune")
+    finetune, precision = options.get("finetune"), options.get("precision")
     return {
         "data": only_given(data),
         "model": only_given(
             {
                 "name": options.get("model"),
                 "frozen": None if finetune is None else not finetune,
+                "precision": precision,
                 "self_contained": options.get("self_contained"),
             }
         ),
         "method": only_given({"name": method if isinstance(method, str) else None}),
-        "training": only_given({"seed": options.get("seed")}),
+        "training": only_given(
+            {
+                "seed": options.get("seed"),
+                "minutes": options.get("minutes"),
+                "precision": None if precision is None else MIXED.get(precision, precision),
+            }
+        ),
         **only_given({"seeds": options.get("seeds"), "task": task if isinstance(task, str) else None}),
     }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from drift.data.examples import Labeled
+from drift.models.precision import chosen_mixed_precision
 from drift.runs.keeping import keep
 from drift.runs.load import load
 from drift.runs.record import build_record
@@ -67,10 +68,11 @@ def run(
         if all((folder.path / name).exists() for name in (MODEL, METRICS, REPORT)):
             return _finished(spec, folder.path)
     prepared = prepare(task)
-    machine: SingleProcess = SingleProcess()
+    settings = spec.config.training
+    precision = chosen_mixed_precision(settings.precision)
+    machine: SingleProcess = SingleProcess() if precision == "no" else Accelerated(precision=precision)
     if folder is not None:
-        settings = spec.config.training
-        machine = Accelerated(precision=settings.precision, trackers=settings.trackers, folder=folder.path)
+        machine = Accelerated(precision=precision, trackers=settings.trackers, folder=folder.path)
         if machine.process == 0:
             folder.begin(described, resume=resume, normalize=spec.normalize)
             folder.write_json(DATA, {"fingerprint": task.fingerprint()})

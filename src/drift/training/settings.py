@@ -77,7 +77,11 @@ class TrainingSettings(Settings):
         description="Compute class masses over the whole batch instead of per micro-batch; costs one more forward of"
         " each model.",
     )
-    precision: Literal["no", "bf16", "fp16"] = Field("no", description="Mixed precision; no is float32 throughout.")
+    precision: Literal["no", "bf16", "fp16", "auto"] = Field(
+        "no",
+        description="Mixed precision; no is float32 throughout; auto: bf16 where the processor or GPU computes it, else"
+        " no. Parameters and the teacher's average are float32 in either case.",
+    )
     bucket_by_length: bool = Field(True, description="Make batches of rows of similar length, which reduces padding.")
     evaluate_every: int = Field(50, ge=1, description="Steps between dev evaluations.")
     patience: int | None = Field(

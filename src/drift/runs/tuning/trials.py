@@ -14,6 +14,7 @@ import torch
 
 from drift.errors import StateError
 from drift.imports import files_of, load_files
+from drift.models.precision import chosen_mixed_precision
 from drift.runs.run import make_trainer, new_task, prepare
 from drift.runs.spec import RunSpec
 from drift.runs.tuning.search_space import Searched, with_settings
@@ -111,7 +112,7 @@ class Trials:
         trainer = make_trainer(
             own_task,
             replace(prepared, student=copy.deepcopy(prepared.student)),
-            machine=Accelerated(precision=spec.config.training.precision),
+            machine=Accelerated(precision=chosen_mixed_precision(spec.config.training.precision)),
             callbacks=[pruner],
         )
         state, score = optuna.trial.TrialState.FAIL, None
