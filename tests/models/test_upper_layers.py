@@ -12,7 +12,7 @@ from drift.data.stored_states import StoredStates
 from drift.data.windows import Windows
 from drift.errors import ConfigError
 from drift.models.hidden import depth, mixed_log_probabilities
-from drift.models.upper_layers import STORED, LayerSplit
+from drift.models.upper_layers import STORED, LayerSplit, lower_states
 from tests.models.test_hidden import CLASSES, KINDS, LAYERS, WORDS
 from tests.models.test_hidden import transformer as in_float64
 
@@ -100,10 +100,12 @@ def test_gradients_of_the_upper_layers_are_those_of_the_whole_model() -> None:
     model = transformer().eval()  # without dropout
     parts = split(model, 2)
     windows = rows()
-    states = parts.lower_states({**inputs(windows)})  # in float32: storing would round them
+    states = lower_states(parts.lower, inputs(windows))  # in float32: storing would round them
     labels = torch.arange(len(LENGTHS)) % CLASSES
     upper = parts.upper.eval()
-    cross_entropy(upper(inputs_embeds=states, attention_mask=inputs(windows)["attention_mask"]).logits, labels).backward()
+    cross_entropy(
+        upper(inputs_embeds=states, attention_mask=inputs(windows)["attention_mask"]).logits, labels
+    ).backward()
     cross_entropy(model(**inputs(windows)).logits, labels).backward()
     whole = dict(model.named_parameters())
     for name, parameter in upper.named_parameters():
@@ -119,11 +121,11 @@ def test_states_are_stored_once_in_half_precision(monkeypatch: pytest.MonkeyPatc
     (file,) = (tmp_path / "states").iterdir()
     assert np.load(file).dtype == STORED
     assert len(np.load(file)) == sum(LENGTHS)
-    monkeypatch.setattr(parts, "lower_states", lambda inputs: pytest.fail("the states were stored"))
+    monkeypatch.setattr(parts, "_computed", lambda *arguments: pytest.fail("the states were stored"))
     again = parts.stored(windows, lines(windows))
     assert np.array_equal(first.states, again.states)
+    other = rows(seed=1)
     with pytest.raises(pytest.fail.Exception):
-        other = rows(seed=1)
         parts.stored(other, lines(other))
 
 
@@ -171,4 +173,6 @@ def test_a_copy_of_stored_states_can_be_pickled() -> None:
     windows = rows()
     stored = split(transformer()).stored(windows, lines(windows))
     copied: StoredStates = pickle.loads(pickle.dumps(stored))
-    assert torch.equal(copied.inputs(torch.tensor([1]))["inputs_embeds"], stored.inputs(torch.tensor([1]))["inputs_embeds"])
+    assert torch.equal(
+        copied.inputs(torch.tensor([1]))["inputs_embeds"], stored.inputs(torch.tensor([1]))["inputs_embeds"]
+    )

@@ -34,7 +34,7 @@ def data(*, dev: bool = False, left_out: bool = False) -> TrainingData:
     )
 
 
-def trainer(part: TrainingData, **settings: object) -> Trainer:
+def trainer(part: TrainingData, method_settings: dict[str, object] | None = None, **settings: object) -> Trainer:
     heads = [nn.Sequential(nn.Linear(4, 2)) for _ in range(TRIALS)]
     method = METHODS["drift"]
     options = {"initial_steps": 20, "steps": 10, "learning_rate": 0.05, **settings}
@@ -43,7 +43,7 @@ def trainer(part: TrainingData, **settings: object) -> Trainer:
         part,
         TrainingSettings(**options),
         method,
-        method.settings_type(),
+        method.settings_type(**(method_settings or {})),
         classification_scores,
         seeds=tuple(range(TRIALS)),
         observe=lambda: {"test": Labeled(part.labeled.examples, torch.arange(20, 30), torch.arange(10) % 2)},
@@ -88,6 +88,17 @@ def test_only_trials_whose_shares_drifted_return_to_the_start(monkeypatch: pytes
     for name, value in run.method.student.state_dict().items():
         same = [torch.equal(value[trial], run.start.weights[name][trial]) for trial in range(TRIALS)]
         assert same == [False, True, False]
+
+
+@pytest.mark.parametrize(("changed", "kept"), [(0.4, False), (0.6, True)])
+def test_without_balancing_a_game_that_changes_most_answers_is_given_up(
+    changed: float, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "changed_share", lambda before, after: changed)
+    outcome = trainer(data(), method_settings={"class_mass": False}).run()
+    assert outcome.choice is not None
+    assert outcome.choice.start_kept == (kept,) * TRIALS
+    assert ("60 %" in outcome.choice.reason) == kept
 
 
 def test_drift_is_the_total_variation_of_shares() -> None:

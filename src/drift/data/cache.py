@@ -46,7 +46,8 @@ def cache_file(path: Path) -> AbstractContextManager[Path]:
 LIMIT = "10GB"
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 KEPT = "encoders"  # never removed to make room: to get one again may need a network
-PARTS = ("embeddings", "states", "tokens", "texts", "translations", "vampire", "word-vectors", KEPT)  # nothing else is touched
+# Nothing else in the folder is touched.
+PARTS = ("embeddings", "states", "tokens", "texts", "translations", "vampire", "word-vectors", KEPT)
 
 
 def cache_limit() -> int:

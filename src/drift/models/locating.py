@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drift.data.cache import cache_folder
 from drift.errors import INSTALL, ConfigError, FileError
-from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK, Encoder, known_encoder
+from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK, WORDS, Encoder, known_encoder
 from drift.models.quantised import convert, file_sum, quantised_files
 
 HUB_FILES = ("*.json", "*.txt", "*.model", "model.safetensors")
@@ -49,6 +49,19 @@ def located(name: str, *, source: str | None = None) -> Located:
         warnings.warn(_second_best(encoder), stacklevel=3)
         return Located(ENCODERS[FALLBACK], folder, "package")
     raise FileError(_missing(encoder, problems))
+
+
+def words_default() -> str:
+    """The name of the default encoder for tokens: a cased one, or the default for texts where that cannot be had."""
+    if local_folder(ENCODERS[WORDS]) is not None or hub_answers():
+        return WORDS
+    name = located("default").encoder.name
+    warnings.warn(
+        f"{WORDS} is not on this machine; {name} is used, which does not see capital letters;"
+        f" get the better one with `drift encoders get {WORDS}`",
+        stacklevel=3,
+    )
+    return name
 
 
 def local_folder(encoder: Encoder) -> tuple[str, Path] | None:

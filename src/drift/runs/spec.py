@@ -74,7 +74,7 @@ class RunSpec:
             layers = [*layers, {"model": {"name": only}}]
             requested = merge(requested, layers[-1])
         if finetune is None:  # the paper fine-tunes
-            finetune = accelerator or bool(preset_name and profile == "paper")
+            finetune = accelerator or (profile == "paper" if preset_name else task_type.finetunes)
         kind = task_type.choose_kind(requested["model"], finetune=finetune)
         weak = task_type.is_weak(requested["data"]) if weak is None else weak
         if preset_name is None:

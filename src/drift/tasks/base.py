@@ -69,6 +69,7 @@ class Task(ABC):
     usage: ClassVar[Usage]
     ask_for_scores: ClassVar[str] = "--dev or --test"  # how a user gets a score
     splits_itself: ClassVar[bool] = False  # dev and test are parts of the training source
+    finetunes: ClassVar[bool] = False  # whether encoders are fine-tuned by default, on a machine without an accelerator
     reads_chunks: ClassVar[bool] = True  # predictions are made chunk by chunk, so that a bar can show progress
 
     def __init__(

@@ -10,25 +10,23 @@ from drift.models.hidden import encoder_layers
 from drift.models.upper_layers import LayerSplit
 from drift.tasks.settings import EncoderSettings
 
-PART = 3  # without an accelerator, one layer of so many is trained
 
+def split_encoder(model: Any, settings: EncoderSettings, *, share: float) -> LayerSplit | None:
+    """The model split below the layers to train; None if all are trained.
 
-def split_encoder(model: Any, settings: EncoderSettings) -> LayerSplit | None:
-    """The model split below the layers to train; None if all are trained. model: a classifier of transformers.
-
-    By default all layers are trained on an accelerator, and otherwise the upper third of those of an encoder that can
-    be split.
+    model: a classifier of transformers. share: of its layers that is trained by default on a machine without an
+    accelerator, counted from the last; with one, and if the model cannot be split, all are.
     """
     layers, wanted = encoder_layers(model), settings.train_layers
     depth = 0 if layers is None else len(layers)
     automatic = wanted == "auto"
     if automatic:
-        wanted = "all" if torch.accelerator.is_available() or depth < 2 else max(1, round(depth / PART))
+        wanted = "all" if torch.accelerator.is_available() or depth < 2 else max(1, round(depth * share))
     if wanted == "all" or wanted == depth:
         return None
-    identity = f"{fingerprint(settings.name)} {settings.max_length} {getattr(settings, 'layers', None)}"
+    identity = f"{fingerprint(settings.name)} {settings.max_length} {depth}"
     try:
-        return LayerSplit(model, int(wanted), name=settings.name, identity=identity)
+        return LayerSplit(model, int(wanted), name=settings.name, identity=identity, precision=settings.precision)
     except ConfigError:
         if automatic:
             return None

@@ -111,7 +111,12 @@ class EncoderSettings(Settings):
     train_layers: Annotated[int, Field(ge=1)] | Literal["all", "auto"] = Field(
         "auto",
         description="Layers of an encoder to fine-tune, counted from the last: the others run once per text, and their"
-        " outputs are stored. all: every layer; auto: a third of them without a GPU, all with one.",
+        " outputs are stored. all: every layer; auto: all with a GPU, else a third of them (tokens: three quarters).",
+    )
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="Number format of a fixed encoder of texts, or of fixed layers; auto: bfloat16 where the processor"
+        " computes it.",
     )
     max_length: int = Field(128, ge=2, description="Maximum number of sub-words read at once.")
     dropout: float | None = Field(None, ge=0, lt=1, description="Dropout rate; default: the model's own.")

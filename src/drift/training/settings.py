@@ -40,6 +40,11 @@ class TrainingSettings(Settings):
     return_to_start: bool = Field(
         True, description="Without a dev set, return to the start if the second phase was unstable or did harm."
     )
+    keep_weak_labels: bool = Field(
+        False,
+        description="Learn from weak labels in the second phase, too. The paper uses them only to initialise the"
+        " model.",
+    )
     minutes: float | None = Field(
         None,
         gt=0,

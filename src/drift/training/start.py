@@ -15,6 +15,7 @@ from torch import Tensor
 from drift.data.examples import Labeled
 from drift.data.folds import LeftOut
 from drift.methods.shares import Shares
+from drift.training.convergence import changed_share
 from drift.training.evaluation import predict
 from drift.training.flips import watched_classes
 
@@ -26,6 +27,7 @@ Observe = Callable[[], Mapping[str, Labeled]]
 LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the predictions of the start
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
 DRIFT = 0.35  # total variation between the shares that were aimed at and those of the final predictions
+MOST_CHANGED = 0.5  # of the answers outside the commonest class, where no class shares were aimed at
 CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
 
 
@@ -73,7 +75,8 @@ def choose(run: "Trainer") -> Choice:
     """Keep the game of each trial, or return to its start.
 
     A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
-    balanced towards, as they do when a class is taken over by another. If labels were left out, all trials are judged
+    balanced towards, as they do when a class is taken over by another; without balancing, if most answers outside the
+    commonest class have changed since the start. If labels were left out, all trials are judged
     together: the game is given up if it has clearly fewer of them right than the start. (Their likelihood would blame
     the game for its confidence, which the temperature corrects.)
     """
@@ -82,14 +85,28 @@ def choose(run: "Trainer") -> Choice:
         before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
         if reason := _less_right(before, after, left_out, run.method.shares):
             return Choice((True,) * trials, reason)
-    if not run.method.shares or run.data.unlabeled is None:
+    if run.data.unlabeled is None:
         return Choice((False,) * trials)
+    if not run.method.shares:
+        return _stable(run)
     classes = watched_classes(run.method, run.data.unlabeled, run.machine, WATCHED)
     drifts = _drifts(run.method.shares, classes.reshape(trials, -1).numpy())
     reason = (
         f"class shares drifted away from the estimate by {100 * max(drifts):.0f} points" if max(drifts) > DRIFT else ""
     )
     return Choice(tuple(drift > DRIFT for drift in drifts), reason)
+
+
+def _stable(run: "Trainer") -> Choice:
+    """Return to the start if most rows that are not in the commonest class have another class than at θinit."""
+    assert run.data.unlabeled is not None
+    trials, before = run.trials or 1, run.first_classes
+    if before is None or getattr(run.method.settings, "class_mass", True):
+        return Choice((False,) * trials)
+    changed = changed_share(before, watched_classes(run.method, run.data.unlabeled, run.machine))
+    unstable = changed > MOST_CHANGED
+    reason = f"{100 * changed:.0f} % of the answers outside the commonest class changed" if unstable else ""
+    return Choice((unstable,) * trials, reason)
 
 
 def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:

@@ -13,10 +13,11 @@ import drift
 from drift.errors import DriftError, Interrupted, StateError
 from drift.runs import run as execution
 from drift.runs.result import Run
-from drift.tasks.tokens.data import read_token_data
+from drift.tasks.tokens.data import LEAST_COMMON, common_words, read_token_data
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FROZEN, Parts
+from drift.training.callbacks import Callback, TrainingState
 from drift.weak import TokenRuleSet
 from tests.runs.small import metrics_of, same_weights, small_fit
 from tests.runs.small_tokens import CLASSES, read_jsonl, small_sentences, small_word_encoder, write_conll, write_jsonl
@@ -53,7 +54,7 @@ def fit(encoder: str) -> Fit:
         tables = ("unlabeled", "dev", "test")
         frames = {name: pandas.DataFrame(options.pop(name)) for name in tables if isinstance(options.get(name), dict)}
         train = pandas.DataFrame(train) if isinstance(train, dict) else train
-        return small_fit(train, encoder, **{"task": "tokens", **options, **frames})
+        return small_fit(train, encoder, **{"task": "tokens", "finetune": False, **options, **frames})
 
     return small
 
@@ -123,6 +124,48 @@ def test_gold_tags_beside_weak_ones_change_no_bit(fit: Fit) -> None:
     one, other = (fit(each, weak="noisy", label="ner_tags") for each in (table, blank))
     assert same_weights(one, other)
     assert one.metrics["label_budget"] == {"train": 0, "dev": 0, "total": 0}
+
+
+def test_common_words_are_frequent_and_almost_never_tagged() -> None:
+    sentences = [["The", "berlin", "wall"]] * LEAST_COMMON + [["the", "rare"]]
+    tagged = np.array([False, True, False] * LEAST_COMMON + [False, False])
+    common = common_words(sentences, tagged=tagged)
+    assert common.tolist() == [True, False, True] * LEAST_COMMON + [True, False]
+    assert not common_words(sentences[1:], tagged=tagged[3:])[2]  # one mention too few
+
+
+def test_only_a_share_of_the_weak_tags_that_are_outside_is_learned(fit: Fit) -> None:
+    table = small_sentences(300)
+    table["noisy"] = table.pop("ner_tags")
+    seen: list[float] = []
+
+    class Counts(Callback):
+        def on_step_end(self, state: TrainingState) -> None:
+            for batch in state.batches:
+                if batch.labeled is not None:
+                    seen.append(float((batch.labeled[1] == 0).float().mean()))
+
+    steps = {"initial_steps": 12, "steps": 0, "batch_size": 4000}
+    for share in (1.0, 0.25):
+        fit(table, weak="noisy", training=steps, callbacks=[Counts()], settings={"data": {"outside_share": share}})
+    whole, less = np.mean(seen[:12]), np.mean(seen[12:])
+    assert less / (1 - less) == pytest.approx(0.25 * whole / (1 - whole), rel=0.25)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_weak_tags_are_kept_in_the_game_if_asked(fit: Fit, keep: bool) -> None:
+    table = small_sentences(8)
+    table["noisy"] = table.pop("ner_tags")
+    labeled: list[bool] = []
+
+    class Sees(Callback):
+        def on_step_end(self, state: TrainingState) -> None:
+            if state.playing:
+                labeled.extend(batch.labeled is not None for batch in state.batches)
+
+    fit(table, weak="noisy", training={"keep_weak_labels": keep}, callbacks=[Sees()])
+    assert labeled
+    assert set(labeled) == {keep}
 
 
 @KINDS
@@ -196,7 +239,7 @@ def test_dev_chooses_how_they_are_treated_and_both_scores_are_recorded(by_rules:
     options = {"dev": small_sentences(8, seed=1), "finetune": finetune, "training": {"initial_steps": 20}}
     run = by_rules("dev", **options)
     scores, chosen = run.metrics["uncovered"]["dev"], run.metrics["uncovered"]["chosen"]
-    assert set(scores) == {"ignore", "O"}
+    assert set(scores) == {"ignore", "O", "common"}
     assert scores[chosen] == max(scores.values())
     assert any(note.startswith(f"words without a weak tag: {chosen}, chosen by the start's F1") for note in run.notes)
     named = by_rules(chosen, **options)

@@ -24,7 +24,7 @@ WHOLE = [words for words in SENTENCES if 0 < len(words) < 30 and "" not in words
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> TokenModel:
     module, tokenizer = load_tagger(small_word_encoder(tmp_path_factory.mktemp("encoder")), CLASSES, seed=1)
-    return TokenModel(module, tokenizer, CLASSES, "finetuned", entities=True, max_length=64, temperature=1.7)
+    return TokenModel(module, tokenizer, CLASSES, "finetuned", entities=True, max_length=64).calibrated(1.7)
 
 
 @pytest.mark.parametrize("words", WHOLE, ids=str)
@@ -36,7 +36,7 @@ def test_the_first_sub_word_gives_the_tag(model: TokenModel, words: list[str]) -
         logits = model.module(input_ids=encoded["input_ids"]).logits[0, firsts]
         windows = make_windows([words], model.tokenizer, max_length=64)
         torch.testing.assert_close(Tagger(model.module)(**windows.inputs(torch.tensor([0]))), logits)
-    np.testing.assert_allclose(model.predict_proba([words])[0], torch.softmax(logits / 1.7, -1), atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba([words])[0], torch.softmax(logits, -1), atol=1e-6)
 
 
 def test_other_sentences_of_the_batch_change_nothing(model: TokenModel) -> None:
@@ -70,7 +70,7 @@ def test_transformers_opens_it_with_the_names_of_the_tags(model: TokenModel, tmp
     words = ["mary", "smith", "lives", "in", "london"]
     raw = transformers.pipeline("token-classification", model=str(tmp_path))
     firsts = [each for each in raw(" ".join(words), ignore_labels=[]) if not each["word"].startswith("##")]
-    probabilities = model.calibrated(1.0).predict_proba([words])[0]
+    probabilities = model.predict_proba([words])[0]
     assert [each["entity"] for each in firsts] == [CLASSES[code] for code in probabilities.argmax(-1)]
     np.testing.assert_allclose([each["score"] for each in firsts], probabilities.max(-1), atol=1e-5)
     simple = transformers.pipeline("token-classification", model=str(tmp_path), aggregation_strategy="simple")

@@ -172,7 +172,8 @@ def test_scores_are_those_of_the_run(run: Run, tmp_path: Path) -> None:
     kept = run.record.model_scores("test")
     assert {name: scores[name] for name in kept} == pytest.approx(kept)
     assert scores["by_type"] == run.metrics["by_type"]
-    assert scores["calibration_error"] == pytest.approx(run.metrics["calibration"]["error_after"], abs=1e-5)
+    # The temperature is in the float32 weights, so that a row near the edge of a bin may change it.
+    assert scores["calibration_error"] == pytest.approx(run.metrics["calibration"]["error_after"], abs=1e-3)
     assert 0 < scores["f1"] < 1
 
 

@@ -23,9 +23,6 @@ class TextModelSettings(EncoderSettings):
     pool: Literal["auto", "mean", "cls", "layers"] = Field(
         "auto", description="How a fixed encoder turns a text into one vector; auto: what suits the encoder."
     )
-    precision: Literal["auto", "float32", "bfloat16"] = Field(
-        "auto", description="Number format of a fixed encoder; auto: bfloat16 where the processor computes it."
-    )
     self_contained: bool = Field(
         False, description="Store a fixed encoder in the run's folder, not only its name and checksum."
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import datasets
 
 RANDOM_WIDTH, RANDOM_RANGE = 300, 0.25  # of random word vectors; Kim (2014)
+TRAINED = 1 / 3  # of an encoder's layers, without an accelerator
 VAMPIRE_WIDTH = 50  # of the word vectors that VAMPIRE averages
 
 
@@ -89,7 +90,7 @@ def _finetuned(
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
     check_length(settings.max_length, settings.name, module, tokenizer)
     whole = _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
-    split = split_encoder(module, settings)
+    split = split_encoder(module, settings, share=TRAINED)
     if split is None:
         return whole
 
@@ -187,10 +188,10 @@ FROZEN = Kind(
     stacked=True,
     averaged=True,
     exports_onnx=True,
-    tip="--finetune trains all of it",
+    tip="--finetune trains its layers, too",
     large=True,
 )
-FINETUNED = Kind("finetuned", "an encoder that was trained whole", _finetuned, exports_onnx=True, large=True)
+FINETUNED = Kind("finetuned", "a fine-tuned encoder", _finetuned, exports_onnx=True, large=True)
 TEXTCNN = Kind(
     "textcnn",
     "a TextCNN",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 PARTS = ("train", "unlabeled", "dev", "test")
+LEAST_COMMON, COMMON = 20, 1000  # a common word has at least so many mentions, and one in so many words
+MOST_TAGGED = 0.02  # of the mentions of a common word
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,9 @@ def _read_all(tables: Mapping[str, Any], settings: TokenDataSettings) -> tuple[d
 
     read, notes = {}, []
     for part, source in tables.items():
-        label, weak = settings.label, (settings.weak or "") if part == "train" else ""
+        label, weak = settings.label, settings.weak or ""
+        if part != "train" and not _has_both(sentence_columns(source, settings.encoding), label, weak, settings):
+            weak = ""
         if part == "unlabeled" or (part == "train" and weak and _is_of_held_out(label, weak, tables, settings)):
             label = ""
         wanted = Wanted(settings.tokens, label, weak)
@@ -154,6 +158,12 @@ def _read_all(tables: Mapping[str, Any], settings: TokenDataSettings) -> tuple[d
             if name in settings.weak_names and name != settings.label
         ]
     return read, notes
+
+
+def _has_both(names: Sequence[str], label: str | None, weak: str, settings: TokenDataSettings) -> bool:
+    """Whether a table has these weak tags beside gold ones, so that they can be scored."""
+    labels = [label] if label else settings.label_names
+    return weak in names and any(name in names for name in labels if name != weak)
 
 
 def _is_of_held_out(label: str | None, weak: str, tables: Mapping[str, Any], settings: TokenDataSettings) -> bool:
@@ -242,6 +252,19 @@ def tagged_sentences(
     flat = [tag for tags in part.labels for tag in tags or ()]
     known = known_labels(flat, classes, part.name, refuse=refuse, unit="words", neutral=OUTSIDE)
     return TaggedSentences(part, known.codes, known.unknown, known.notes)
+
+
+def common_words(sentences: Sequence[Sequence[str]], *, tagged: np.ndarray) -> np.ndarray:
+    """Which words are probably in no entity, `(words,)`: frequent ones that are almost never tagged.
+
+    A dictionary may lack a rare name, but not one that is mentioned every other sentence. tagged: whether each word has
+    a tag other than O.
+    """
+    _, kinds = np.unique([word.lower() for words in sentences for word in words], return_inverse=True)
+    counts, tagged_counts = np.bincount(kinds), np.bincount(kinds, weights=tagged)
+    often = max(LEAST_COMMON, len(kinds) / COMMON)
+    common = (counts >= often) & (tagged_counts < MOST_TAGGED * counts)
+    return np.asarray(common[kinds])
 
 
 def _joined(first: Sentences, second: Sentences) -> Sentences:

@@ -40,9 +40,21 @@ def judge(
     }
     if data.weak is not None:
         tokens, tags, where = _beside_weak(data, part, truth, predicted, model, rules)
-        samples = _samples(tokens, tags, data.scheme, _weak_is_wrong)
-        judged["weak_wrong_model_right"] = {"where": where, "sentences": samples}
+        for name, wanted in COMPARISONS.items():
+            judged[name] = {"where": where, "sentences": _samples(tokens, tags, data.scheme, wanted)}
     return judged
+
+
+def weak_tags_of(data: TokenData, part: TaggedSentences, rules: Any) -> list[Any] | None:
+    """The tags that rules give to held-out sentences, or the weak tags of their table; None if there are none."""
+    if rules is not None:
+        return list(rule_tags(part.sentences, rules, data.scheme)[0])
+    weak = part.sentences.weak
+    return (
+        [tags or [None] * len(words) for tags, words in zip(weak, part.sentences.tokens, strict=True)]
+        if any(weak)
+        else None
+    )
 
 
 def weak_tag_shares(data: TokenData) -> dict[str, Any]:
@@ -94,8 +106,7 @@ def _beside_weak(
     rules: Any,
 ) -> tuple[list[list[str]], dict[str, list[Any]], str]:
     """Sentences with their true, weak and predicted tags, and which sentences these are."""
-    if rules is not None:
-        weak = rule_tags(part.sentences, rules, data.scheme)[0]
+    if (weak := weak_tags_of(data, part, rules)) is not None:
         return part.sentences.tokens, {"true": truth, "weak": weak, "model": predicted}, "held-out"
     known = _known_sentences(data)[:COMPARED]
     tokens, sizes = [data.sentences.tokens[row] for row in known], sizes_of(data.sentences)
@@ -141,5 +152,13 @@ def _has_entities(spans: Mapping[str, set[Span]]) -> bool:
     return bool(spans["true"])
 
 
-def _weak_is_wrong(spans: Mapping[str, set[Span]]) -> bool:
+def _model_is_better(spans: Mapping[str, set[Span]]) -> bool:
     return spans["model"] == spans["true"] != spans["weak"]
+
+
+def _weak_is_better(spans: Mapping[str, set[Span]]) -> bool:
+    return spans["weak"] == spans["true"] != spans["model"]
+
+
+COMPARISONS = {"weak_wrong_model_right": _model_is_better, "weak_right_model_wrong": _weak_is_better}
+"""By field of the record: which sentences are shown."""

@@ -1,5 +1,6 @@
 """A trained tagger: sentences of words in, probabilities of tags out; transformers opens its folder."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from drift.data.windows import make_windows
 from drift.errors import ConfigError, DataError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import load_tagger
+from drift.models.hidden import last_layer
 from drift.models.saved import read_description, save_pretrained, write_description
 
 FORMAT = "drift-tokens/1"
@@ -40,7 +42,7 @@ class TokenModel:
     """A tagger, on the accelerator if there is one.
 
     module: a token classifier of transformers. kind: frozen or finetuned. entities: whether tags are B- and I-.
-    temperature: logits are divided by it, which calibrates the probabilities.
+    temperature: the weights of the last layer were divided by it, which calibrates the probabilities.
     """
 
     module: nn.Module
@@ -55,7 +57,12 @@ class TokenModel:
         self.module.to(best_device())
 
     def calibrated(self, temperature: float) -> "TokenModel":
-        return replace(self, temperature=temperature)
+        # In the weights, so that transformers.pipeline has the same probabilities.
+        module = copy.deepcopy(self.module)
+        with torch.no_grad():
+            for parameter in last_layer(module).parameters():
+                parameter.div_(temperature)
+        return replace(self, module=module, temperature=temperature)
 
     @torch.inference_mode()
     def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
@@ -69,7 +76,7 @@ class TokenModel:
         for batch in batches_by_length(windows.lengths.tolist(), BATCH_TOKENS):
             rows = torch.tensor(batch)
             logits = tagger(**moved(windows.inputs(rows), device))
-            probabilities[windows.words(rows)] = torch.softmax(logits.float() / self.temperature, -1).cpu().numpy()
+            probabilities[windows.words(rows)] = torch.softmax(logits.float(), -1).cpu().numpy()
         return np.split(probabilities, np.cumsum([len(words) for words in sentences])[:-1]) if len(sentences) else []
 
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -85,7 +92,7 @@ class TokenModel:
         raise ConfigError("a tagger is not written as ONNX; its folder opens with transformers")
 
     def save(self, folder: Path) -> None:
-        """Write the model; `transformers.pipeline("token-classification", folder)` opens it."""
+        """Write the model; `transformers.pipeline("token-classification", folder)` opens it, with our probabilities."""
         folder.mkdir(parents=True, exist_ok=True)
         save_pretrained(self.module, self.tokenizer, folder)
         description = {
@@ -95,6 +102,7 @@ class TokenModel:
             "entities": self.entities,
             "max_length": self.max_length,
             "temperature": self.temperature,
+            "calibrated_weights": True,  # 0.1 divided logits when predicting
         }
         write_description(folder, description)
 
@@ -104,8 +112,12 @@ class TokenModel:
 
         def opened(description: dict[str, Any]) -> TokenModel:
             module, tokenizer = load_tagger(str(folder.absolute()), description["classes"], seed=0)
-            names = "classes", "kind", "entities", "max_length", "temperature"
-            return cls(module.eval(), tokenizer, *(description[name] for name in names))
+            names = "classes", "kind", "entities", "max_length"
+            model = cls(module.eval(), tokenizer, *(description[name] for name in names))
+            temperature = description["temperature"]
+            if description.get("calibrated_weights"):
+                return replace(model, temperature=temperature)
+            return model.calibrated(temperature)
 
         return read_description(folder, FORMAT, opened)
 

@@ -26,8 +26,8 @@ class WeakTagShares(Part):
 class Uncovered(Part):
     """How words without a weak tag are treated. dev: F1 of θinit on dev for each way, if dev chose."""
 
-    chosen: Literal["ignore", "O"] | None = None
-    dev: dict[Literal["ignore", "O"], float] | None = None
+    chosen: Literal["ignore", "O", "common"] | None = None
+    dev: dict[Literal["ignore", "O", "common"], float] | None = None
 
 
 class Sample(Part):
@@ -37,8 +37,8 @@ class Sample(Part):
     spans: dict[str, list[tuple[int, int, str]]]
 
 
-class BetterThanWeak(Part):
-    """Sentences that the weak tags got wrong and the model right. where: "held-out" or "training"."""
+class BesideWeak(Part):
+    """Sentences that either the weak tags or the model got right. where: "held-out" or "training"."""
 
     where: str
     sentences: list[Sample]
@@ -85,7 +85,8 @@ class TokenRecord(RunRecord):
     by_type: dict[str, TypeScores] | None = None
     errors: dict[str, dict[str, int]] | None = None
     samples: list[Sample] | None = None
-    weak_wrong_model_right: BetterThanWeak | None = None
+    weak_wrong_model_right: BesideWeak | None = None
+    weak_right_model_wrong: BesideWeak | None = None
     weak_labels: WeakTagShares | None = None
     uncovered: Uncovered | None = None
     rules: RuleSetFacts | None = None
@@ -97,7 +98,7 @@ class TokenRecord(RunRecord):
             missing = [name for name, value in required.items() if value is None]
             faults += [f"{name}: field required, as there are scores" for name in missing]
         types = {tag[2:] if self.entities else tag for tag in self.classes}
-        better = self.weak_wrong_model_right
-        shown = [*(self.samples or []), *([] if better is None else better.sentences)]
+        compared = [each for each in (self.weak_wrong_model_right, self.weak_right_model_wrong) if each is not None]
+        shown = [*(self.samples or []), *(sample for each in compared for sample in each.sentences)]
         marked = {name for sample in shown for spans in sample.spans.values() for _, _, name in spans}
         return faults + [f"samples: type {name!r} is not among the classes" for name in sorted(marked - types)]

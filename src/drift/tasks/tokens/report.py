@@ -8,7 +8,7 @@ from drift.tasks.tokens.record import RuleSetFacts, Sample, TokenRecord, TypeSco
 from drift.weak.diagnostics import Share
 
 ERRORS = ("right", "bounds", "type", "missed", "made up")
-UNCOVERED = {"ignore": "left out", "O": "taken for O"}
+UNCOVERED = {"ignore": "left out", "O": "taken for O", "common": "taken for O if they are common, else left out"}
 
 
 def type_sections(record: TokenRecord, draw: Draw) -> list[Section]:
@@ -26,11 +26,14 @@ def type_sections(record: TokenRecord, draw: Draw) -> list[Section]:
     if record.samples:
         text = ["The first few sentences that contain an entity, with true and predicted entities."]
         sections.append(Section("Example sentences", text, marked=[_marked(each, colors) for each in record.samples]))
-    better = record.weak_wrong_model_right
-    if better is not None and better.sentences:
-        text = [f"Some {better.where} sentences on which the weak tags are wrong and the model is right."]
-        marked = [_marked(each, colors) for each in better.sentences]
-        sections.append(Section("Where the model corrects the weak tags", text, marked=marked))
+    for title, right, wrong, compared in (
+        ("Where the model corrects the weak tags", "model", "weak tags", record.weak_wrong_model_right),
+        ("Where the weak tags are better than the model", "weak tags", "model", record.weak_right_model_wrong),
+    ):
+        if compared is not None and compared.sentences:
+            text = [f"Some {compared.where} sentences that the {right} tagged right and the {wrong} wrong."]
+            marked = [_marked(each, colors) for each in compared.sentences]
+            sections.append(Section(title, text, marked=marked))
     return sections
 
 
@@ -39,7 +42,7 @@ def weak_tag_sections(record: TokenRecord) -> list[Section]:
     shares = record.weak_labels
     if shares is None:
         return []
-    text = [f"{shares.labeled} {record.unit} have a weak tag. Weak tags are used only to initialise the model."]
+    text = [f"{shares.labeled} {record.unit} have a weak tag."]
     tables = []
     if shares.by_type is not None:
         text.append(

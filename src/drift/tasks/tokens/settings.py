@@ -1,9 +1,9 @@
 """Settings of runs on the words of sentences."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from drift.data.sentence_formats import LABELS, SPANS, WEAK, WEAK_SPANS, is_conll
 from drift.errors import ConfigError
@@ -17,10 +17,17 @@ class TokenDataSettings(TableSettings):
     scheme: str | None = Field(
         None, description="Scheme of the tags: IOB2, IOB1, BIOES or IO; default: recognised from the tags."
     )
-    uncovered: Literal["ignore", "O", "dev"] = Field(
+    uncovered: Literal["ignore", "O", "common", "dev"] = Field(
         "dev",
-        description="Words without a weak tag: ignore leaves them out, O takes them for O, dev chooses what scores"
-        " better on dev.",
+        description="Words without a weak tag: ignore leaves them out, O takes them for O, common takes only common"
+        " words for O and leaves the others out, dev chooses what scores best on dev.",
+    )
+    outside_share: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Share of the weak tags O that is learned, drawn by seed. Dictionaries miss entities, so that O is"
+        " less reliable than other tags: with less of it, a tagger finds more entities than its dictionary has.",
     )
     labeled_rows: int | None = Field(
         None, ge=1, description="Keep the tags of this many sentences, drawn by seed (simulates a small budget)."
@@ -38,13 +45,12 @@ class TokenDataSettings(TableSettings):
 class TokenModelSettings(EncoderSettings):
     """The model of words."""
 
-    name: str = Field("all-MiniLM-L6-v2", description="Name or folder of an encoder.")
-    layers: int | None = Field(
-        None, ge=1, description="Layers of the encoder to keep; default: all, or half of them if the encoder is fixed."
+    name: str = Field("default", description="Name or folder of an encoder.")
+    layers: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
+        None,
+        description="Layers of the encoder to keep; auto: two thirds, as the uppermost are specialised in whole texts;"
+        " default: all, or half of them if the encoder is fixed.",
     )
-
-    @field_validator("name")
-    @classmethod
-    def _default(cls, value: str) -> str:
-        """The default of texts is not that of words."""
-        return str(cls.model_fields["name"].default) if value == "default" else value
+    probe: bool = Field(
+        False, description="Fine-tuning: fit the last layer to the labels before the layers below it are trained."
+    )

@@ -14,7 +14,8 @@ from drift.data.tokenized import Progress
 from drift.data.windows import Windows, make_windows
 from drift.errors import ConfigError
 from drift.models.embedding import check_length
-from drift.models.encoders import load_tagger, lower_half
+from drift.models.encoders import encoder_part, load_tagger
+from drift.models.probing import fit_last_layer
 from drift.models.stacked import Stacked
 from drift.models.word_embedding import embed_words
 from drift.tasks.base import Kind
@@ -24,6 +25,8 @@ from drift.tasks.tokens.model import Tagger, TokenModel, folded
 from drift.tasks.tokens.settings import TokenModelSettings
 from drift.tasks.tokens.words import UnlabeledWords, tagged
 
+FROZEN_PART = 1 / 2  # of a fixed encoder's layers, from the first: the upper ones represent whole texts
+KEPT, TRAINED = 2 / 3, 3 / 4  # of an encoder's layers that are kept, and of those, without an accelerator, trained
 NOT_ENCODERS = ("textcnn", "vampire")  # models of texts; any other name is taken for an encoder
 
 
@@ -35,6 +38,7 @@ class TokenStudent:
     labeled: examples and codes to labelled rows.
     unlabeled: examples, a mask of the words to use, and gold codes to unlabelled rows.
     finish: makes the tagger to keep from the trained student and the position of the kept seed in it.
+    begin: called with the labelled rows before training.
     """
 
     module: nn.Module
@@ -42,6 +46,7 @@ class TokenStudent:
     labeled: Callable[[Any, np.ndarray], Labeled]
     unlabeled: Callable[[Any, np.ndarray, np.ndarray], Unlabeled]
     finish: Callable[[nn.Module, int | None], TokenModel]
+    begin: Callable[[Labeled], None] = lambda part: None
 
 
 @dataclass(frozen=True)
@@ -69,14 +74,14 @@ class Parts:
 
 def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
     """Rows are windows of sub-words."""
-    tagger, tokenizer = parts.load(parts.settings.layers)
-
-    split = split_encoder(tagger, parts.settings)
+    settings = parts.settings
+    kept = encoder_part(settings.name, KEPT) if settings.layers == "auto" else settings.layers
+    tagger, tokenizer = parts.load(kept)
+    split = split_encoder(tagger, settings, share=TRAINED)
+    student = Tagger(tagger if split is None else split.upper)
 
     def examples(sentences: Sentences) -> Any:
-        windows = make_windows(
-            sentences.tokens, tokenizer, max_length=parts.settings.max_length, progress=parts.progress
-        )
+        windows = make_windows(sentences.tokens, tokenizer, max_length=settings.max_length, progress=parts.progress)
         lines = ("\0".join(words) for words in sentences.tokens)
         return windows if split is None else split.stored(windows, lines, progress=parts.progress)
 
@@ -89,13 +94,17 @@ def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
         module = student.module if split is None else split.joined(student.module)
         return parts.model(module, tokenizer, FINETUNED)
 
-    return TokenStudent(Tagger(tagger), examples, tagged, unlabeled, finish)
+    def begin(part: Labeled) -> None:
+        if settings.probe:
+            fit_last_layer(student, part, seed=parts.seeds[0])
+
+    return TokenStudent(student, examples, tagged, unlabeled, finish, begin)
 
 
 def _frozen(parts: Parts, sentences: Sentences) -> TokenStudent:
     """Rows are words: their context is in their vectors. sentences: to train on, for scaling."""
     settings = parts.settings
-    layers = lower_half(settings.name) if settings.layers is None else settings.layers
+    layers = settings.layers if isinstance(settings.layers, int) else encoder_part(settings.name, FROZEN_PART)
     tagger, tokenizer = parts.load(layers)
     if not isinstance(head := getattr(tagger, "classifier", None), nn.Linear):
         raise ConfigError(f"{settings.name} has no linear layer on its words' vectors; train all of it with --finetune")
@@ -147,8 +156,8 @@ FROZEN = Kind(
     _frozen,
     stacked=True,
     averaged=True,
-    tip="--finetune trains all of it",
+    tip="--finetune trains its layers, too",
     large=True,
 )
-FINETUNED = Kind("finetuned", "an encoder that was trained whole", _finetuned, large=True)
+FINETUNED = Kind("finetuned", "a fine-tuned encoder", _finetuned, large=True)
 KINDS = {kind.name: kind for kind in (FROZEN, FINETUNED)}

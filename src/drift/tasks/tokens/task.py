@@ -12,14 +12,16 @@ from torch import nn
 from drift.data.cache import content_key
 from drift.data.examples import Labeled
 from drift.data.labels import UNLABELED
+from drift.data.tags import OUTSIDE
 from drift.errors import ConfigError
 from drift.methods.method import INDEPENDENT_ROWS
 from drift.methods.supervised import Supervised, SupervisedSettings
+from drift.models.locating import words_default
 from drift.tasks.base import Kind, Task
 from drift.tasks.judging import excerpt
 from drift.tasks.parts import HeldOut, Prepared, Usage
-from drift.tasks.tokens.data import TaggedSentences, read_token_data, rules_of, sizes_of
-from drift.tasks.tokens.judging import judge, weak_tag_shares
+from drift.tasks.tokens.data import TaggedSentences, common_words, read_token_data, rules_of, sizes_of
+from drift.tasks.tokens.judging import judge, weak_tag_shares, weak_tags_of
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
 from drift.tasks.tokens.record import TokenRecord
@@ -41,6 +43,7 @@ class TokenTask(Task):
     offers = frozenset({INDEPENDENT_ROWS})
     data_settings, model_settings, record_type = TokenDataSettings, TokenModelSettings, TokenRecord
     kinds = KINDS
+    finetunes = True
     usage = Usage(
         ["predict RUN new.jsonl -o tagged.jsonl", "evaluate RUN tagged_by_hand.jsonl"],
         [
@@ -63,7 +66,8 @@ class TokenTask(Task):
     @classmethod
     def complete(cls, settings: dict[str, Any], kind: Kind) -> dict[str, Any]:
         # Otherwise the machine would decide again when the run is resumed or repeated.
-        return {**settings, "model": {**settings.get("model", {}), "frozen": kind is FROZEN}}
+        model = {"name": "default", **settings.get("model", {}), "frozen": kind is FROZEN}
+        return {**settings, "model": model | ({"name": words_default()} if model["name"] == "default" else {})}
 
     @classmethod
     def hint(cls, option: str) -> str:
@@ -100,6 +104,7 @@ class TokenTask(Task):
 
         def training(codes: np.ndarray) -> TrainingData:
             part = student.labeled(examples, codes)
+            student.begin(part)
             return TrainingData(part, unlabeled, None if dev is None else dev.part, weak=data.weak is not None)
 
         codes = data.gold if data.weak is None else self._with_uncovered(data.weak, student, training, dev)
@@ -133,6 +138,17 @@ class TokenTask(Task):
         assert held_out is not None
         return judge(self.data, held_out, probabilities, model, self.rules)
 
+    def baselines(self, part: str) -> dict[str, np.ndarray]:
+        """The rules, or the weak tags of the table if it has some; words without a tag are O."""
+        held_out = self.data.test if part == "test" else self.data.dev
+        assert held_out is not None
+        tags = weak_tags_of(self.data, held_out, self.rules)
+        if tags is None:
+            return {}
+        code_of = {tag: code for code, tag in enumerate(self.data.classes)}
+        codes = [code_of.get(tag or OUTSIDE, self.data.outside) for sentence in tags for tag in sentence or ()]
+        return {"rules" if self.rules is not None else "weak tags": np.eye(len(code_of))[codes]}
+
     def describe(self, target: int) -> str:
         ends = np.cumsum(sizes_of(self.data.sentences))
         sentence = int(np.searchsorted(ends, target, side="right"))
@@ -150,15 +166,22 @@ class TokenTask(Task):
         dev: HeldOut | None,
     ) -> np.ndarray:
         """Weak tags, with words that have none either left unknown or taken for O; dev decides which."""
+        outside = self.data.outside
         uncovered = weak == UNLABELED
         uncovered[self.data.train_words :] = False  # rules were not applied to these words, so they need not be O
         if not uncovered.any():
-            return weak
-        ways = {"ignore": weak, "O": np.where(uncovered, self.data.outside, weak)}
+            return self._with_less_outside(weak)
+        common = uncovered & common_words(self.data.sentences.tokens, tagged=(weak != UNLABELED) & (weak != outside))
+        filled = {
+            "ignore": weak,
+            "O": np.where(uncovered, outside, weak),
+            "common": np.where(common, outside, weak),
+        }
+        ways = {way: self._with_less_outside(codes) for way, codes in filled.items()}
         chosen: str = self.config.data.uncovered
         if chosen == "dev" and dev is None:
             # If no weak tag is O, a start that ignores the other words never learns O.
-            chosen = "ignore" if (weak == self.data.outside).any() else "O"
+            chosen = "ignore" if (weak == outside).any() else "O"
             self.data.notes.append(f"words without a weak tag: {chosen} (data.uncovered; there is no dev to choose by)")
         elif chosen == "dev":
             scores = {way: self._start_score(student.module, training(codes), dev) for way, codes in ways.items()}
@@ -168,6 +191,12 @@ class TokenTask(Task):
             self.data.notes.append(f"words without a weak tag: {chosen}, chosen by the start's F1 on dev ({listed})")
         self.uncovered["chosen"] = chosen
         return ways[chosen]
+
+    def _with_less_outside(self, codes: np.ndarray) -> np.ndarray:
+        """Weak tags of which only a share of those that are O is left."""
+        share = self.config.data.outside_share
+        random = np.random.default_rng(self.config.training.seed).random(len(codes))
+        return np.where((codes == self.data.outside) & (random >= share), UNLABELED, codes)
 
     def _start_score(self, student: nn.Module, training: TrainingData, dev: HeldOut | None) -> float:
         """The mean dev score of θinit."""
