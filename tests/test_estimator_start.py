@@ -1,5 +1,6 @@
 """The start of `DriftClassifier`: neighbour graphs, experts and their weights, convergence, and the choice after it."""
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -205,6 +206,20 @@ def test_the_defaults_are_deterministic_and_describe_what_was_chosen(capsys: pyt
     assert "predictions of the start on 135 unlabelled rows" in one.prior_source_
     assert 0 < one.n_iter_ <= 800
     assert f"kept the {two.kept_} after {two.n_iter_} steps" in capsys.readouterr().out
+
+
+def test_equal_shares_are_warned_of_where_predictions_are_skewed() -> None:
+    rows, truth = make_classification(
+        400, 4, n_informative=4, n_redundant=0, weights=[0.9], class_sep=2.0, flip_y=0, random_state=0
+    )
+    few = np.full(400, -1)
+    few[sample_per_class(truth, 5, seed=0)] = truth[sample_per_class(truth, 5, seed=0)]
+    with pytest.warns(UserWarning, match=r"balanced evenly over 2 classes, but \d\d % of .* predicted as 0"):
+        small(prior="uniform", steps=5).fit(rows, few)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        small(steps=5).fit(rows, few)  # estimated shares
+        small(prior="uniform", steps=5).fit(X, FEW)
 
 
 def test_a_fixed_number_of_initial_steps_means_the_given_labels_alone() -> None:
