@@ -271,6 +271,8 @@ def page() -> None:
         "",
         "## Other models",
         "",
+        "GRAND was measured before its consistency was weighted by certainty (`model.recipe.certain`).",
+        "",
         *table(["graph", "labels per class", "GRAND, start", "game", "GAT of PyG, start", "game"], others),
     ]  # fmt: skip
     PAGE.write_text("\n".join(content) + "\n", encoding="utf-8")

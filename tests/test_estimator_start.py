@@ -1,5 +1,6 @@
 """The start of `DriftClassifier`: neighbour graphs, experts and their weights, convergence, and the choice after it."""
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from scipy.special import softmax
+from scipy.stats import multivariate_normal
 from sklearn.datasets import make_blobs, make_circles, make_classification
 from sklearn.linear_model import LogisticRegression
 
 from drift import DriftClassifier
 from drift.data.labels import sample_per_class
 from drift.estimator import initial
-from drift.estimator.neighbours import FAR, NEAR, nearest, self_influence, similarities, spread, spread_labels
+from drift.estimator.experts import Labels, cross_fitted
+from drift.estimator.gaussian import class_probabilities, projected
+from drift.estimator.neighbours import nearest, normalised, self_influence, similarities, spread, spread_labels
 from drift.estimator.plateau import WINDOW, LossPlateau, PredictionPlateau
 from drift.estimator.scaling import feature_scaling
 from drift.estimator.selection import make_start, near_labels, stacked
@@ -37,7 +42,7 @@ def test_weights_are_symmetric_with_largest_eigenvalue_one(k: int) -> None:
     assert np.linalg.eigvalsh(S).max() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("reach", [NEAR, FAR])
+@pytest.mark.parametrize("reach", [0.95, 0.999])
 def test_the_spread_of_labels_is_the_solution_of_a_linear_system(reach: float) -> None:
     S = similarities(nearest(X), 8)
     Y_ = np.eye(3)[Y] * (FEW >= 0)[:, None]
@@ -47,23 +52,78 @@ def test_the_spread_of_labels_is_the_solution_of_a_linear_system(reach: float) -
     assert np.allclose(spread(S, no_labels, reach), np.concatenate([exact, np.zeros((len(X), 1))], axis=1), atol=1e-5)
 
 
-@pytest.mark.parametrize("reach", [NEAR, FAR])
-def test_leaving_a_label_out_equals_spreading_without_it(reach: float) -> None:
+def test_leaving_a_label_out_equals_spreading_without_it() -> None:
     S, labels = similarities(nearest(X), 8), FEW[CHOSEN]
-    result = spread_labels(S, CHOSEN, labels, EQUAL, np.arange(len(CHOSEN)), reach)
+    result = spread_labels(S, CHOSEN, labels, EQUAL, np.arange(len(CHOSEN)))
     for i in range(len(CHOSEN)):
         rest = np.delete(np.arange(len(CHOSEN)), i)
-        without = spread_labels(S, CHOSEN[rest], labels[rest], EQUAL, np.array([0]), reach).values
+        without = spread_labels(S, CHOSEN[rest], labels[rest], EQUAL, np.array([0])).values
         assert np.allclose(result.left_out[i], without[CHOSEN[i]], atol=1e-3)  # the solver's tolerance
-    assert (self_influence(S, CHOSEN, reach) > 0).all()
+    assert (self_influence(S, CHOSEN) > 0).all()
 
 
 def test_rows_that_no_label_reaches_get_the_class_shares() -> None:
     far = np.concatenate([X[:60], X[:60] + 1e4])
     S = similarities(nearest(far), 4)
     shares = np.array([0.2, 0.3, 0.5])
-    values = spread_labels(S, np.arange(30), Y[:30], shares, np.arange(30), NEAR).values
+    values = spread_labels(S, np.arange(30), Y[:30], shares, np.arange(30)).values
     assert np.allclose(values[60:], shares)
+
+
+def test_one_round_of_the_gaussians_is_linear_discriminant_analysis() -> None:
+    means = np.stack([X[c == Y].mean(0) for c in range(3)])
+    shares = np.bincount(Y) / len(Y)
+    within = sum((X[c == Y] - means[c]).T @ (X[c == Y] - means[c]) for c in range(3)) / len(X)
+    within = 0.9 * within + 0.1 * np.trace(within) / 4 * np.eye(4)
+    log_p = np.stack(
+        [multivariate_normal(means[c], within).logpdf(X) + np.log(shares[c]) for c in range(3)], axis=1
+    )  # with every label given, the means do not depend on predictions
+    found = class_probabilities(X, np.arange(len(X)), Y, shares)
+    assert np.allclose(found, softmax(log_p, axis=1), atol=1e-8)
+
+
+def test_gaussians_find_the_clusters_from_one_label_each_in_any_units_of_the_features() -> None:
+    one_each = np.array([np.flatnonzero(c == Y)[0] for c in range(3)])
+    p = class_probabilities(X, one_each, Y[one_each], EQUAL)
+    assert (p.argmax(1) == Y).mean() > 0.95
+    assert np.allclose(p.sum(1), 1)
+    wide = np.concatenate([X, np.zeros((len(X), 60))], axis=1)
+    for rows in (wide, sparse.csr_matrix(wide)):
+        assert projected(rows, 0).shape == (150, 50)
+        assert (class_probabilities(projected(rows, 0), one_each, Y[one_each], EQUAL).argmax(1) == Y).mean() > 0.95
+
+
+def test_every_checked_label_is_predicted_without_its_fold() -> None:
+    labels = Labels.of(FEW, EQUAL, np.random.default_rng(0))
+    seen = []
+
+    def model(rows: np.ndarray, codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        seen.append(set(rows.tolist()))
+        p = np.full((len(X), len(shares)), 0.5 / len(shares))
+        p[rows] = 0.0
+        p[rows, codes] = 1.0  # knows what it was trained on, and nothing else
+        return p
+
+    expert = cross_fitted("recall", model, labels, np.random.default_rng(0))
+    assert np.allclose(expert.left_out, normalised(np.full((15, 3), 1 / 3), EQUAL))
+    assert np.array_equal(expert.values[CHOSEN].argmax(1), FEW[CHOSEN])
+    assert len(seen) == 11
+    assert all(len(rows) in (13, 14, 15) for rows in seen)
+
+
+def test_a_class_with_one_label_is_left_out_of_the_model_that_does_not_see_it() -> None:
+    codes = np.where(np.arange(len(Y)) == CHOSEN[0], 3, FEW)
+    labels = Labels.of(codes, np.full(4, 0.25), np.random.default_rng(0))
+    widths = set[int]()
+
+    def model(rows: np.ndarray, codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        assert set(codes) == set(range(len(shares)))
+        widths.add(len(shares))
+        return np.full((len(X), len(shares)), 1 / len(shares))
+
+    expert = cross_fitted("even", model, labels, np.random.default_rng(0))
+    assert widths == {3, 4}
+    assert np.allclose(expert.left_out.sum(1), 1)
 
 
 def test_duplicate_rows_are_no_problem() -> None:
@@ -146,6 +206,20 @@ def test_the_defaults_are_deterministic_and_describe_what_was_chosen(capsys: pyt
     assert "predictions of the start on 135 unlabelled rows" in one.prior_source_
     assert 0 < one.n_iter_ <= 800
     assert f"kept the {two.kept_} after {two.n_iter_} steps" in capsys.readouterr().out
+
+
+def test_equal_shares_are_warned_of_where_predictions_are_skewed() -> None:
+    rows, truth = make_classification(
+        400, 4, n_informative=4, n_redundant=0, weights=[0.9], class_sep=2.0, flip_y=0, random_state=0
+    )
+    few = np.full(400, -1)
+    few[sample_per_class(truth, 5, seed=0)] = truth[sample_per_class(truth, 5, seed=0)]
+    with pytest.warns(UserWarning, match=r"balanced evenly over 2 classes, but \d\d % of .* predicted as 0"):
+        small(prior="uniform", steps=5).fit(rows, few)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        small(steps=5).fit(rows, few)  # estimated shares
+        small(prior="uniform", steps=5).fit(X, FEW)
 
 
 def test_a_fixed_number_of_initial_steps_means_the_given_labels_alone() -> None:

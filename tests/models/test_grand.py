@@ -1,6 +1,7 @@
 """GRAND equals its formula in either order, its consistency is the published one, stacked trials equal single ones."""
 
 import copy
+import math
 from dataclasses import replace
 
 import pytest
@@ -60,9 +61,27 @@ def test_consistency_has_one_value_per_trial_and_a_target_without_gradient() -> 
     torch.testing.assert_close(gradients[0], gradients[1])
 
 
+def test_consistency_weighs_nodes_by_the_certainty_of_their_mean() -> None:
+    logits = torch.randn(4, 3, 6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
+    log_p = torch.log_softmax(logits, -1)
+    p = log_p.exp()
+    mean = p.mean(0).detach()
+    target = mean**2 / (mean**2).sum(-1, keepdim=True)
+    omega = 1 + (mean * mean.log()).sum(-1) / math.log(5)
+    expected = ((p - target) ** 2).sum(-1).mul(omega).mean((0, 2))
+    actual = consistency(log_p, 0.5, certain=True)
+    torch.testing.assert_close(actual, expected)
+    gradients = [torch.autograd.grad(loss.sum(), logits, retain_graph=True)[0] for loss in (actual, expected)]
+    torch.testing.assert_close(gradients[0], gradients[1])
+    opposed = torch.tensor([[[0.9, 0.1]], [[0.1, 0.9]]]).log()  # the mean of these views says nothing
+    assert float(consistency(opposed, 0.5)) > 0.1
+    assert float(consistency(opposed, 0.5, certain=True)) == pytest.approx(0, abs=1e-6)
+
+
 def test_consistency_of_views_that_agree_on_a_class_is_zero() -> None:
     log_p = torch.tensor([0.0, -torch.inf]).expand(3, 4, 2)
     assert float(consistency(log_p, 0.5)) == 0
+    assert float(consistency(log_p, 0.5, certain=True)) == 0
 
 
 @pytest.mark.parametrize("reordered", [True, False])

@@ -31,11 +31,11 @@ FLOATS = [np.float64, np.float32]  # dtypes of X that are kept; others are conve
 class DriftClassifier(ClassifierMixin, BaseEstimator):
     """Semi-supervised classifier for feature vectors, trained by differentiable self-training (DRIFT).
 
-    Rows whose label is -1, None or NaN are unlabelled. `fit` first finds a start: it spreads the labels over graphs of
-    nearest neighbours, fits a linear classifier, weights these by how well they predict labels that they were not
-    given, and trains a student network on the resulting soft labels. It then trains the student further on all rows: on
-    the given labels, and on pseudo-labels from a teacher, which is a moving average of the student (the game). If every
-    row is labelled, the teacher labels the same rows (self-distillation).
+    Rows whose label is -1, None or NaN are unlabelled. `fit` first finds a start. It spreads the labels over graphs of
+    nearest neighbours, fits a linear classifier and a mixture of Gaussians, weights these by how well they predict
+    labels that they were not given, and trains a student network on the resulting soft labels. It then trains the
+    student further on all rows: on the given labels, and on pseudo-labels from a teacher, which is a moving average of
+    the student (the game). If every row is labelled, the teacher labels the same rows (self-distillation).
 
     No validation set is needed. Each phase ends when it has converged, and the game is undone if it made the student
     worse; see `kept_`.
@@ -141,8 +141,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
         What `prior_` is based on.
 
     start_ : str
-        What the student was first trained on, with the weights of the neighbour graphs and the linear classifier. With
-        more than 20,000 rows, a sample of that many is used.
+        What the student was first trained on, with the weights of the neighbour graphs, the linear classifier and the
+        mixture of Gaussians. With more than 20,000 rows, a sample of that many is used.
 
     kept_ : {"game", "start"}
         Which of the two the student is. The start is kept if the game made the given labels less likely, judged by the

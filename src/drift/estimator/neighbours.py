@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-NEIGHBOURS = (4, 8, 16)  # one graph per number: which one is best depends on the data
-NEAR, FAR = 0.95, 0.999  # reach: a few steps, or along whole clusters
+NEIGHBOURS = (4, 8, 16, 32)  # one graph per number: which one is best depends on the data
+REACH = 0.95  # of labels: the mean path has about 1 / (1 - REACH) steps
 MOST_ITERATIONS, TOLERANCE = 300, 1e-6
 SHARPNESS = 3.0  # the weight of the last neighbour is about exp(-3)
 COLUMNS_AT_ONCE = 64
@@ -51,7 +51,7 @@ def similarities(neighbours: Neighbours, k: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(root @ both_ways @ root)
 
 
-def spread(S: sparse.csr_matrix, Y: np.ndarray, reach: float) -> np.ndarray:
+def spread(S: sparse.csr_matrix, Y: np.ndarray, reach: float = REACH) -> np.ndarray:
     """F for these columns of Y, by the method of conjugate gradients for all columns at once."""
     F = np.zeros_like(Y)
     residual = (1 - reach) * Y
@@ -69,7 +69,7 @@ def spread(S: sparse.csr_matrix, Y: np.ndarray, reach: float) -> np.ndarray:
     return F
 
 
-def self_influence(S: sparse.csr_matrix, rows: np.ndarray, reach: float) -> np.ndarray:
+def self_influence(S: sparse.csr_matrix, rows: np.ndarray, reach: float = REACH) -> np.ndarray:
     """What the label of each row contributes to its own value of F, `(len(rows),)`."""
     influence = np.empty(len(rows))
     for start in range(0, len(rows), COLUMNS_AT_ONCE):
@@ -89,19 +89,19 @@ class Spread:
 
 
 def spread_labels(
-    S: sparse.csr_matrix, rows: np.ndarray, labels: np.ndarray, shares: np.ndarray, checked: np.ndarray, reach: float
+    S: sparse.csr_matrix, rows: np.ndarray, labels: np.ndarray, shares: np.ndarray, checked: np.ndarray
 ) -> Spread:
     """Spread labels over a graph: the mean influence of the labels of each class, times the share of the class.
 
     rows, labels: the labelled rows and their class indices. shares: class shares `(C,)`. checked: positions in `rows`
-    of those that are left out in turn. reach: a.
+    of those that are left out in turn.
     """
     Y = np.zeros((S.shape[0], len(shares)))
     Y[rows, labels] = 1.0
-    sums, counts = np.maximum(spread(S, Y, reach), 0.0), Y.sum(axis=0)
+    sums, counts = np.maximum(spread(S, Y), 0.0), Y.sum(axis=0)
     own = np.zeros((len(checked), len(shares)))
     own[np.arange(len(checked)), labels[checked]] = 1.0
-    left_sums = np.maximum(sums[rows[checked]] - own * self_influence(S, rows[checked], reach)[:, None], 0.0)
+    left_sums = np.maximum(sums[rows[checked]] - own * self_influence(S, rows[checked])[:, None], 0.0)
     left_counts = counts - own
     values = sums / np.maximum(counts, 1.0) * shares
     return Spread(normalised(values, shares), normalised(left_sums / np.maximum(left_counts, 1.0) * shares, shares))

@@ -1,5 +1,6 @@
 """Checks of the parameters of `DriftClassifier`: scikit-learn's constraints, the prior and the hidden widths."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from drift.estimator.classifier import DriftClassifier
 
 AUTO = StrOptions({"auto"})
+FAR_FROM_EQUAL = 0.25  # total variation between predicted and equal shares that is worth a warning
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "module": [nn.Module, callable, None],
@@ -74,7 +76,7 @@ def make_strategy(
     ----------
     classifier : the estimator with its parameters.
     encoded : the labels given to `fit`.
-    predict : returns the start's probabilities of unlabelled rows; called only if the prior is estimated.
+    predict : returns the start's probabilities of unlabelled rows.
     """
     classes, prior = len(encoded.classes), classifier.prior
     if not classifier.class_mass and isinstance(prior, str) and prior != "labels":
@@ -90,9 +92,26 @@ def make_strategy(
     given = given_shares(prior, encoded)
     strategy = SoftStrategy(classifier.tau, classifier.class_mass, given)
     if given is None:
+        if classifier.class_mass and classifier.coupling != "none":
+            _warn_of_skew(predict(), encoded.classes)
         return strategy, Prior(np.full(classes, 1 / classes), "equal shares")
     source = "counts of the labels" if isinstance(prior, str) else "the shares given as prior"
     return strategy, Prior(np.array(given) / sum(given), source)
+
+
+def _warn_of_skew(p: Tensor, classes: np.ndarray) -> None:
+    """Warn if the predictions of the start `(n, C)` are far from the equal shares to which labels are balanced."""
+    if not len(p):
+        return
+    shares = np.bincount(p.argmax(1).numpy(), minlength=len(classes)) / len(p)
+    if np.abs(shares - 1 / len(classes)).sum() / 2 > FAR_FROM_EQUAL:
+        most = int(shares.argmax())
+        warnings.warn(
+            f"pseudo-labels are balanced evenly over {len(classes)} classes, but {100 * shares[most]:.0f} % of the"
+            f" unlabelled rows were predicted as {classes[most]}; use prior='auto' or give the class shares",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def check_prior(prior: Any, class_mass: bool, encoded: Encoded) -> None:

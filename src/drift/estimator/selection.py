@@ -1,49 +1,21 @@
 """The start of `DriftClassifier`: soft labels for the pool, from experts weighted by their cross-fitted likelihood.
 
-Experts: labels spread over graphs of nearest neighbours (see `GRAPHS`), and a linear classifier. Each predicts every
-labelled row without using its label. The weights of the mixture maximise the likelihood of these predictions, with a
-Dirichlet prior that keeps the weights equal while there are few labels.
+The weights of the mixture maximise the likelihood of the labels, predicted without using them, with a Dirichlet prior
+that keeps an expert from being dropped because of few labels.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
-from drift.estimator.neighbours import (
-    FAR,
-    NEAR,
-    NEIGHBOURS,
-    Neighbours,
-    nearest,
-    normalised,
-    similarities,
-    spread_labels,
-)
+from drift.estimator.experts import Expert, Labels, all_experts
+from drift.estimator.neighbours import NEIGHBOURS, Neighbours, nearest
 
-GRAPHS = {
-    "4 neighbours": (4, NEAR),
-    "8 neighbours": (8, NEAR),
-    "16 neighbours": (16, NEAR),
-    "clusters": (8, FAR),
-}
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # sharpening of an expert's probabilities, chosen by likelihood
-PRIOR_COUNT = 0.5  # observations that the prior gives to each expert
+PRIOR_COUNT = 0.2  # observations that the prior gives to each expert
 EM_STEPS = 100
-FOLDS = 10
-MOST_CHECKED = 200  # labelled rows that are left out in turn
-MOST_FITTED = 5000  # labelled rows of the linear classifier
 SMALLEST_LIKELIHOOD = 0.01  # one row cannot decide
-
-
-@dataclass(frozen=True)
-class Expert:
-    """Predictions of all rows `(n, C)`, and cross-fitted predictions of the checked labelled rows `(m, C)`."""
-
-    name: str
-    values: np.ndarray
-    left_out: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -70,54 +42,14 @@ def make_start(
     X: the scaled rows, dense or CSR, `(n, features)`. rows: their numbers. codes: class index of each, or -1. shares:
     class shares among the labels, equal if every class has as many. generator: chooses the rows that are checked.
     """
-    labeled = np.flatnonzero(codes >= 0)
-    labels = codes[labeled]
-    checked = np.sort(generator.permutation(len(labeled))[:MOST_CHECKED])
-    neighbours = nearest(X)
-    experts = []
-    for name, (k, reach) in GRAPHS.items():
-        result = spread_labels(similarities(neighbours, k), labeled, labels, shares, checked, reach)
-        experts.append(Expert(name, result.values, result.left_out))
-    experts.append(linear_expert(X, labeled, labels, shares, checked, generator))
-    experts = [sharpened(expert, labels[checked]) for expert in experts]
-    weights = stacked([of_labels(expert.left_out, labels[checked]) for expert in experts])
+    labels, neighbours = Labels.of(codes, shares, generator), nearest(X)
+    checked = labels.codes[labels.checked]
+    experts = [sharpened(expert, checked) for expert in all_experts(X, labels, neighbours, generator)]
+    weights = stacked([of_labels(expert.left_out, checked) for expert in experts])
     targets = sum(weight * expert.values for weight, expert in zip(weights, experts, strict=True))
-    targets[labeled] = np.eye(len(shares))[labels]
+    targets[labels.rows] = np.eye(len(shares))[labels.codes]
     named = {expert.name: float(weight) for expert, weight in zip(experts, weights, strict=True)}
     return Start(rows, np.asarray(targets), neighbours, named)
-
-
-def linear_expert(
-    X: Any,
-    rows: np.ndarray,
-    labels: np.ndarray,
-    shares: np.ndarray,
-    checked: np.ndarray,
-    generator: np.random.Generator,
-) -> Expert:
-    """Logistic regression on the labelled rows, cross-fitted over folds with the classes spread evenly."""
-    classes = len(shares)
-    used = np.sort(generator.permutation(len(rows))[:MOST_FITTED])
-    used = np.union1d(used, np.unique(labels, return_index=True)[1])  # every class stays
-    by_class = np.lexsort((generator.random(len(rows)), labels))
-    fold = np.empty(len(rows), dtype=int)
-    fold[by_class] = np.arange(len(rows)) % min(FOLDS, len(rows))
-
-    def fitted(train: np.ndarray, at: Any) -> np.ndarray:
-        p = np.zeros((at.shape[0], classes))
-        present = np.unique(labels[train])
-        if len(present) < 2:
-            p[:, present] = 1.0
-        else:
-            model = LogisticRegression(max_iter=300).fit(X[rows[train]], labels[train])
-            p[:, model.classes_] = model.predict_proba(at)
-        return normalised(p, shares)
-
-    left_out = np.empty((len(checked), classes))
-    for number in np.unique(fold[checked]):
-        inside = fold[checked] == number
-        left_out[inside] = fitted(used[fold[used] != number], X[rows[checked[inside]]])
-    return Expert("linear", fitted(used, X), left_out)
 
 
 def of_labels(p: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -10,18 +10,21 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from drift.core.labels import sample_weight
 from drift.core.softmax import log_softmax
 from drift.models.propagation import OnGraph, Streams, check_rate, select_rows
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Hyperparameters of GRAND. The defaults are the published ones for Cora.
+    """Hyperparameters of GRAND. The defaults are the published ones for Cora, except for `certain`.
 
     order: K, the number of propagation steps.
     views: S, augmentations per step.
     temperature: T, sharpens the mean of the views.
     consistency_weight: λ.
+    certain: weigh each node in the consistency by the certainty ω of its mean prediction. The original work does not:
+        with few labels, every node may then be pulled into one class before the labels are learned.
     hidden: width of the hidden layer.
     drop_node: δ, the probability that a node's features are dropped.
     input_dropout, hidden_dropout: dropout rates.
@@ -34,6 +37,7 @@ class Recipe:
     views: Annotated[int, Field(ge=1)] = 4
     temperature: Annotated[float, Field(gt=0)] = 0.5
     consistency_weight: Annotated[float, Field(ge=0)] = 1.0
+    certain: bool = True
     hidden: Annotated[int, Field(ge=1)] = 32
     drop_node: float = 0.5
     input_dropout: float = 0.5
@@ -61,16 +65,20 @@ PUBLISHED = {
 }
 
 
-def consistency(log_p: Tensor, temperature: float) -> Tensor:
-    """Return the distance of the views to their sharpened mean: mean over views and nodes of ‖p - p̄'‖², per trial.
+def consistency(log_p: Tensor, temperature: float, *, certain: bool = False) -> Tensor:
+    """Return the distance of the views to their sharpened mean: mean over views and nodes of ω ‖p - p̄'‖², per trial.
 
-        p̄'_j ∝ p̄_j^(1/T), p̄ the mean over views; treated as a constant
+        p̄'_j ∝ p̄_j^(1/T), p̄ the mean over views; ω = 1 - H(p̄)/log C, or 1 unless `certain`; both are constants
 
     log_p: `(views, ..., N, C)`. temperature: T.
     """
-    log_power = log_p.detach().logsumexp(0) / temperature  # up to a constant, which the next line removes
+    log_sum = log_p.detach().logsumexp(0)  # log p̄ up to a constant
+    log_power = log_sum / temperature
     target = (log_power - log_power.logsumexp(-1, keepdim=True)).exp()  # torch.softmax is slow over few classes
-    return (log_p.exp() - target).square().sum(-1).mean(-1).mean(0)
+    distance = (log_p.exp() - target).square().sum(-1)
+    if certain:
+        distance = distance * sample_weight(log_sum - log_sum.logsumexp(-1, keepdim=True))
+    return distance.mean(-1).mean(0)
 
 
 class Grand(OnGraph):
@@ -138,11 +146,15 @@ class Grand(OnGraph):
         log_p = self._log_views()
         log_q = torch.stack([select_rows(view, rows) for view in log_p])  # (views, trials, N, C)
         supervised = -log_q.gather(-1, labels.expand(len(log_q), -1, -1).unsqueeze(-1)).mean((0, 2, 3))
-        return supervised + self.recipe.consistency_weight * consistency(log_p, self.recipe.temperature)
+        return supervised + self._consistency(log_p)
 
     def regularizer(self) -> Tensor:
         """Return λ times the consistency of S views of all nodes, `(trials,)`."""
-        return self.recipe.consistency_weight * consistency(self._log_views(), self.recipe.temperature)
+        return self._consistency(self._log_views())
+
+    def _consistency(self, log_p: Tensor) -> Tensor:
+        recipe = self.recipe
+        return recipe.consistency_weight * consistency(log_p, recipe.temperature, certain=recipe.certain)
 
     def _log_views(self) -> Tensor:
         """Return log p of every node in S views, `(views, trials, nodes, C)`."""

@@ -59,7 +59,7 @@ def caption(record: RunRecord) -> str:
     """What the numbers of the table are."""
     seeds = len(record.seeds)
     if record.averaged:
-        return f"of the kept model, {record.kept_because}"
+        return f"scores are those of the kept model, {record.kept_because}"
     if seeds > 1:
         return f"mean ± standard deviation of {seeds} seeds; kept: seed {record.kept_seed}, {record.kept_because}"
     return ""

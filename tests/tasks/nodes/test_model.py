@@ -128,7 +128,7 @@ def test_a_wrong_recipe_is_refused(changes: dict[str, object], message: str) -> 
 
 
 def test_grands_own_loss_is_cross_entropy_of_the_views_and_their_consistency() -> None:
-    recipe = {**RECIPE, "views": 3, "temperature": 0.4, "consistency_weight": 0.7}
+    recipe = {**RECIPE, "views": 3, "temperature": 0.4, "consistency_weight": 0.7, "certain": False}
     student = Design("grand", recipe=published_recipe("small", recipe)).build(GRAPH, len(CLASSES), (4, 2))
     assert isinstance(student, Grand)
     twin = copy.deepcopy(student)
