@@ -1,0 +1,120 @@
+"""Plain `drift fit --task tokens` on real data, without a dev set: rules, start and result on the same test sentences.
+
+    DRIFT_DATA=... DRIFT_MODELS=... python benchmarks/taggers.py run [--cells webpage,mitr] [--seeds 0,1] [--rows weak]
+    python benchmarks/taggers.py render
+
+`run` adds one line per dataset, row and seed to docs/results/taggers.jsonl and skips those that exist. Rows: `weak`,
+from weak tags or rules; `gold`, the same settings with the gold tags of all training sentences, for comparison. No
+setting but columns is given, and nothing is selected by the test scores. `render` writes docs/results/taggers.md.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from drift.runs.fit import fit
+from drift.tasks.scoring import mean_and_spread
+from recorded import RESULTS, add_line, read_lines, table
+from tokens import bc5cdr_rules
+
+LINES, PAGE = RESULTS / "taggers.jsonl", RESULTS / "taggers.md"
+CELLS = ("webpage", "wikigold", "mitr", "conll03", "bc5cdr")
+TARGETS = {"webpage": 50, "wikigold": 50, "mitr": 65, "conll03": 76, "bc5cdr": 80}
+HEADINGS = ["data", "seeds", "rules", "start", "result", "target", "all gold tags", "minutes"]
+TEXT = """\
+# Results: plain taggers
+
+Test F1 in % of plain `drift fit --task tokens`: no dev set, no option but the columns, `granite-embedding-30m-english`.
+Made by `python benchmarks/taggers.py run` and `render`; one line per run in taggers.jsonl. Scores are of entities,
+strict; on MIT-R of single tokens that are not O. "Rules" are the rules or weak tags of the test sentences themselves,
+where they are known: the dictionary of BC5CDR and the rules of MIT-R. The distant tags of the other datasets exist for
+training sentences only. "All gold tags" is trained with the gold tags of all training sentences. Minutes are of whole
+runs on two cores that other work shared, so they are upper bounds.
+
+The settings were chosen on CoNLL-03 (dev), and on single runs with seed 0 of all five datasets, whose test scores were
+seen: [decision 0080](../decisions/0080-taggers-are-fine-tuned.md).
+
+"""
+
+
+def run(cell: str, row: str, seed: int) -> dict[str, Any]:
+    """One line of results."""
+    folder = Path(os.environ["DRIFT_DATA"]) / cell
+    began = time.monotonic()
+    with TemporaryDirectory() as aside:
+        source: dict[str, Any] = {"weak": "weak"}
+        if row == "gold":
+            source = {"label": "labels", "method": "supervised"}
+        elif cell == "bc5cdr":
+            source = {"rules": bc5cdr_rules(folder, Path(aside))}
+        done = fit(
+            folder / "train.jsonl.gz", task="tokens", test=folder / "test.jsonl.gz", seed=seed, quiet=True, **source
+        )
+    test = done.metrics["test"]
+    simple = {name: scores["f1"] for name, scores in test["baselines"].items() if name in ("rules", "weak tags")}
+    return {
+        "cell": cell,
+        "row": row,
+        "seed": seed,
+        "rules": next(iter(simple.values()), None),
+        "start": None if test.get("start") is None else test["start"][0]["f1"],
+        "result": test["model"]["f1"],
+        "minutes": round((time.monotonic() - began) / 60, 1),
+    }
+
+
+def run_all(cells: list[str], seeds: list[int], rows: list[str]) -> None:
+    done = {(line["cell"], line["row"], line["seed"]) for line in read_lines(LINES)}
+    for seed in seeds:
+        for row in rows:
+            for cell in cells:
+                if (cell, row, seed) in done or (row, cell) == ("gold", "webpage"):  # which has no gold tags on train
+                    continue
+                line = run(cell, row, seed)
+                add_line(LINES, line)
+                print(line, flush=True)
+
+
+def render() -> None:
+    lines = read_lines(LINES)
+    rows = []
+    for cell in CELLS:
+        weak = [line for line in lines if line["cell"] == cell and line["row"] == "weak"]
+        gold = [line["result"] for line in lines if line["cell"] == cell and line["row"] == "gold"]
+        if weak:
+            rows.append(
+                [
+                    cell,
+                    str(len(weak)),
+                    "-" if weak[0]["rules"] is None else f"{100 * weak[0]['rules']:.2f}",
+                    *(_spread([line[part] for line in weak]) for part in ("start", "result")),
+                    str(TARGETS[cell]),
+                    _spread(gold) if gold else "-",
+                    f"{max(line['minutes'] for line in weak):.1f}",
+                ]
+            )
+    PAGE.write_text(TEXT + "\n".join(table(HEADINGS, rows)) + "\n", encoding="utf-8")
+
+
+def _spread(values: list[float]) -> str:
+    return mean_and_spread(values) if len(values) > 1 else f"{100 * values[0]:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "render"])
+    parser.add_argument("--cells", default=",".join(CELLS))
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--rows", default="weak,gold")
+    options = parser.parse_args()
+    if options.what == "render":
+        render()
+    else:
+        run_all(options.cells.split(","), [int(seed) for seed in options.seeds.split(",")], options.rows.split(","))
+
+
+if __name__ == "__main__":
+    main()
