@@ -275,8 +275,6 @@ def _test(test: TTest) -> tuple[str, str]:
 
 
 def _content(rows: list[Any], others: list[Any], worse: list[Any]) -> list[str]:
-    cost = json.loads(COST.read_text(encoding="utf-8"))["ratios"] if COST.exists() else {}
-    costs = [[name, f"{each['median']:.2f}", f"{each['mean']:.2f}"] for name, each in cost.items()]
     verdict = "; ".join(f"{title}, α {alpha}: {test.gap()}, p {test.p_text()}" for title, alpha, test in worse)
     headings = ["data", "α", "seeds", "start", "detached", "differentiable", "shared"]
     return [
@@ -285,8 +283,8 @@ def _content(rows: list[Any], others: list[Any], worse: list[Any]) -> list[str]:
         "Written by `python benchmarks/coupling.py table`; every run is a line of [coupling.jsonl](coupling.jsonl).",
         "Test accuracy in %, mean ± standard deviation over seeds. A seed has the same labelled rows, start and",
         "batches with every coupling, so differences (in points) are paired; p is that of a paired t-test, without",
-        "correction for the number of cells. Other settings are the defaults of `drift fit`; *preset*: `--preset`, with 500 dev",
-        "nodes. The game is never given up for its start (`training.return_to_start` is off).",
+        "correction for the number of cells. Other settings are the defaults of `drift fit`; *preset*: `--preset`,",
+        "with 500 dev nodes. The game is never given up for its start (`training.return_to_start` is off).",
         "",
         *table([*headings, "shared - differentiable", "p", "shared - detached", "p"], rows),
         "",
@@ -300,10 +298,23 @@ def _content(rows: list[Any], others: list[Any], worse: list[Any]) -> list[str]:
         "",
         *table(["data", "α", *ESTIMATES, *(h for each in ESTIMATES for h in (f"{each} - exact", "p"))], others),
         "",
+        *_cost(),
+    ]
+
+
+def _cost() -> list[str]:
+    """The table of `cost`; none before it was measured."""
+    if not COST.exists():
+        return ["The time of a step was not measured."]
+    cost = json.loads(COST.read_text(encoding="utf-8"))["ratios"]
+    return [
         f"Time of a step relative to `detached`, {ENCODER} fine-tuned on 32 texts of 48 tokens, one core; `cost`.",
         "The median of *every* does not see its expensive steps; the mean does.",
         "",
-        *table(["coupling", "median", "mean"], costs),
+        *table(
+            ["coupling", "median", "mean"],
+            [[name, f"{each['median']:.2f}", f"{each['mean']:.2f}"] for name, each in cost.items()],
+        ),
     ]
 
 

@@ -261,6 +261,8 @@ def page(entries: list[dict[str, Any]]) -> str:
                 values = {key: [entry[key] for entry in of_run] for key in COLUMNS.values()}
                 cells = [cell(each, ranged=key in ("cosine", "whole cosine")) for key, each in values.items()]
                 lines.append(f"| {student} | {alpha} | {len(of_run)} | " + " | ".join(cells) + " |")
+    if missing := [name for name in CASES if name not in {entry["student"] for entry in entries}]:
+        lines += ["", f"Not measured yet: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
