@@ -9,6 +9,8 @@ from drift.models.stacked import Stacked, StackedLinear
 LINEAR = (nn.Linear, StackedLinear)
 CONTAINERS = (nn.Sequential, Stacked, DistributedDataParallel)  # they call their parts in order, and nothing else
 
+DROPOUTS = (nn.Dropout, Dropout)
+
 
 def is_linear(module: nn.Module) -> bool:
     """Return whether logits are W x + b and nothing changes x: one linear layer without dropout, also as stacked heads.
@@ -21,4 +23,4 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def _does_nothing(part: nn.Module) -> bool:
-    return type(part) is nn.Identity or (type(part) in (nn.Dropout, Dropout) and part.p == 0)
+    return type(part) is nn.Identity or (isinstance(part, nn.Dropout) and type(part) in DROPOUTS and part.p == 0)
