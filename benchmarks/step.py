@@ -5,8 +5,9 @@ DRIFT costs 3 + 3, self-training 3 + 1, and supervised learning 3: the ratio of 
 rest is overhead. "drift shared" is DRIFT with coupling="shared", without a backward through the teacher: its ratio to
 self-training should be near 1. Both games are also written by hand, to measure the overhead of `drift.Game` over a bare
 loop. A step is loss, backward, optimizer, zero_grad and follow, with pseudo-labels for all rows. A repeat is one step
-of each variant, so that other load on the machine affects all. Prints JSON: median and quartiles of milliseconds, and
-of the ratios of each repeat; and the peak of the memory that one step of each variant allocates, from torch's profiler.
+of each variant, so that other load on the machine affects all; with one thread, CPU time is measured. Prints JSON:
+median and quartiles of milliseconds, and of the ratios of each repeat; and the peak of the memory that one step of each
+variant allocates, from torch's profiler.
 
     python benchmarks/step.py
     python benchmarks/step.py --students mlp,cnn --repeats 50
@@ -149,6 +150,7 @@ def stepper(case: Case, play: Callable[..., OptimizerLike], setting: object) -> 
 def measure(steps: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, np.ndarray]:
     """Milliseconds per step of every variant, for every repeat."""
     ms = {variant: np.empty(WARM_UP + repeats) for variant in steps}
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     for repeat in range(WARM_UP + repeats):
         order = [*steps][repeat % len(steps) :] + [*steps][: repeat % len(steps)]
         losses = {}
@@ -156,9 +158,9 @@ def measure(steps: dict[str, Callable[[], Tensor]], repeats: int) -> dict[str, n
             order if repeat % 2 else reversed(order)
         ):  # rotated, so that no variant always follows the same one
             torch.manual_seed(repeat)  # the same dropout for all variants
-            start = time.perf_counter()
+            start = clock()
             losses[variant] = steps[variant]()
-            ms[variant][repeat] = 1e3 * (time.perf_counter() - start)
+            ms[variant][repeat] = 1e3 * (clock() - start)
         for game in ("drift", "self-training") if repeat < WARM_UP else ():
             torch.testing.assert_close(losses[game], losses[f"{game} by hand"], rtol=1e-2, atol=1e-7)
     return {variant: values[WARM_UP:] for variant, values in ms.items()}

@@ -241,6 +241,22 @@ def test_a_scaled_loss_scales_both_terms() -> None:
     assert scaled.diagnostics().interaction_norm == pytest.approx(8 * plain.diagnostics().interaction_norm)
 
 
+def test_with_a_gradient_scaler_the_step_is_the_same() -> None:
+    """The scaler multiplies the loss, so that both terms are scaled, and divides before the step."""
+    plain, scaled = game(), game()
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12)
+    optimizers = [torch.optim.SGD(played.student.parameters(), lr=0.3) for played in (plain, scaled)]
+    gradient(plain, **FORMS["semi"])
+    optimizers[0].step()
+    scaled.backward(scaled.loss(**FORMS["semi"]), backward=lambda loss: scaler.scale(loss).backward())
+    scaler.unscale_(optimizers[1])
+    scaler.step(optimizers[1])
+    scaler.update()
+    for a, b in zip(plain.student.parameters(), scaled.student.parameters(), strict=True):
+        torch.testing.assert_close(a, b, **EXACT)
+    scaled.follow()
+
+
 # Misuse.
 
 

@@ -36,14 +36,19 @@ class LastProcessStops(Callback):
 
 # Batches that divide neither by two processes nor by two pieces.
 PLAIN: dict[str, Any] = dict(optimizer="sgd", learning_rate=0.2, batch_size=9, unlabeled_batch_size=17)
+EXACT: dict[str, Any] = dict(accumulation=2, exact_accumulation=True)
 CASES: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
     "clipped": {**PLAIN, "clip": 0.05},
-    "exact": {**PLAIN, "accumulation": 2, "exact_accumulation": True},
+    "exact": {**PLAIN, **EXACT},
     # Micro-batches of two processes are not those of one, and class masses would differ.
     "unbalanced": {**PLAIN, "played": {"class_mass": False}},
     "unbalanced-pieces": {**PLAIN, "played": {"class_mass": False}, "accumulation": 2},
     "self-training": {**PLAIN, "method": "self-training"},
+    "shared": {**PLAIN, "clip": 0.05, "played": {"coupling": "shared"}},
+    "shared-exact": {**PLAIN, "clip": 0.05, "played": {"coupling": "shared"}, **EXACT},
+    "shared-unbalanced": {**PLAIN, "played": {"coupling": "shared", "class_mass": False}},
+    "shared-pieces": {**PLAIN, "played": {"coupling": "shared", "class_mass": False}, "accumulation": 2},
     "bond": {**PLAIN, "method": "bond"},
     # Pairs are of other rows in two processes than in one.
     "cosine": {**PLAIN, "method": "cosine", "played": {"contrastive_weight": 0.0}},

@@ -28,8 +28,13 @@ TWO = [
     *("--num_processes", "2", "--num_machines", "1", "--main_process_port", "0"),
     *("--mixed_precision", "no", "--dynamo_backend", "no"),
 ]
-EXPECTED = {"exact": "plain", "unbalanced-pieces": "unbalanced"}  # pieces must equal the whole, else a case itself
-SPREAD = [case for case in CASES if case != "unbalanced"]
+EXPECTED = {  # pieces must equal the whole; other cases themselves
+    "exact": "plain",
+    "unbalanced-pieces": "unbalanced",
+    "shared-exact": "shared",
+    "shared-pieces": "shared-unbalanced",
+}
+SPREAD = [case for case in CASES if case not in ("unbalanced", "shared-unbalanced")]
 LAUNCHED = {
     "torchrun": (TORCHRUN, [*SPREAD, "resumed", "diverged"]),
     "fsdp": ([*ACCELERATE, "--use_fsdp", "--fsdp_version", "2", *TWO], [*SPREAD, "resumed"]),

@@ -41,13 +41,21 @@ def log_soft_labels(
     log_prior: log π up to a constant, `(C,)`; None is uniform. unbalanced_class: index of a class that keeps its share
     of the batch, while the others are balanced among themselves. Returns log ỹ, `(..., N, C)`.
     """
-    z = log_p / tau
-    if class_mass:
-        log_f = log_class_mass(z)
-        z = z - (log_f if unbalanced_class is None else among_the_others(log_f, unbalanced_class))
-        if log_prior is not None:
-            z = z + log_prior
-    return log_softmax(z)
+    return log_softmax(balanced(log_p / tau, class_mass, log_prior, unbalanced_class)[0])
+
+
+def balanced(
+    z: Tensor, class_mass: bool, log_prior: Tensor | None, unbalanced_class: int | None
+) -> tuple[Tensor, Tensor | None]:
+    """log ỹ up to a constant per row, `(..., N, C)`, and log f, `(..., 1, C)`; None without class mass.
+
+    z: log p / τ. The others: see `log_soft_labels`.
+    """
+    if not class_mass:
+        return z, None
+    log_f = log_class_mass(z)
+    a = z - (log_f if unbalanced_class is None else among_the_others(log_f, unbalanced_class))
+    return a if log_prior is None else a + log_prior, log_f
 
 
 def among_the_others(log_f: Tensor, unbalanced_class: int) -> Tensor:

@@ -1,19 +1,19 @@
 """The student's losses, one value per example (Eqs. 1 and 8); the caller takes the mean."""
 
-import torch
 from torch import Tensor
+
+from drift.core.closed_form import StudentLoss, divergence_terms
 
 
 def kl_divergence(log_y: Tensor, log_q: Tensor) -> Tensor:
     """KL(ỹ ‖ q) = Σ_j ỹ_j (log ỹ_j - log q_j). Both `(..., N, C)`, normalised; returns `(..., N)`."""
-    y = log_y.exp()
-    # Where ỹ_j = 0 the term is 0, whatever the logarithms are; `where` also keeps -inf - -inf out of the gradient.
-    return (y * torch.where(y > 0, log_y - log_q, 0.0)).sum(dim=-1)
+    return divergence_terms(log_y, log_q)[1].sum(dim=-1)
 
 
 def student_loss(log_y: Tensor, omega: Tensor, log_q: Tensor) -> Tensor:
     """ℓ_S = ω KL(ỹ ‖ f(x, θS)) (Eq. 8). log_y, log_q: `(..., N, C)`; omega: `(..., N)`; returns `(..., N)`."""
-    return omega * kl_divergence(log_y, log_q)
+    losses: Tensor = StudentLoss.apply(log_y, omega, log_q)  # type: ignore[no-untyped-call]
+    return losses
 
 
 def supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:

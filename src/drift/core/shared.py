@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from drift.core.repeating import Repeatable, undisturbed
+from drift.core.repeating import Repeatable, Repeater, undisturbed
 from drift.core.teacher import Gradients
 from drift.errors import ShapeError, StateError
 
@@ -34,15 +34,12 @@ class SharedJacobian:
 
     def __init__(self, student: nn.Module) -> None:
         self.student = student
+        self.before = Repeater(student).before  # notes the state before a forward of the student
         self.forget()
 
     def forget(self) -> None:
         """Discard the terms of earlier backwards."""
         self.sent: list[tuple[Repeatable, Tensor]] = []
-
-    def before(self, run: Callable[[], Tensor]) -> Repeatable:
-        """Note the state before a forward of the student. run: repeats that forward and returns its log q."""
-        return Repeatable(self.student, run)
 
     def tie(self, log_p: Tensor, log_q: Tensor, scale: float, forward: Repeatable) -> Tensor:
         """Return log p with a gradient that reaches the student: `scale` times g_T is added to that of log q.

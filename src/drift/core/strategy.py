@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from drift.core.checks import is_number
-from drift.core.labels import hard_labels, log_soft_labels, sample_weight
+from drift.core.closed_form import SoftResponse
+from drift.core.labels import hard_labels
 from drift.core.losses import student_loss
 from drift.core.renaming import renamed_arguments
 from drift.errors import ConfigError, ShapeError
@@ -120,15 +121,10 @@ class SoftStrategy(Strategy):
             warnings.warn(
                 "a batch of one with class mass has uniform labels and teaches nothing; use more rows", stacklevel=2
             )
-        log_y = log_soft_labels(
-            log_p,
-            self.tau,
-            class_mass=self.class_mass,
-            log_prior=self._log_prior(log_p),
-            unbalanced_class=self.unbalanced_class,
+        # ω is computed from the labels before they are detached, so that DrW works without DrPL.
+        log_y, omega = SoftResponse.apply(  # type: ignore[no-untyped-call]
+            log_p, self.tau, self.class_mass, self._log_prior(log_p), self.unbalanced_class, self.reweight
         )
-        # Computed before the labels are detached, so that DrW works without DrPL.
-        omega = sample_weight(log_y) if self.reweight else torch.ones_like(log_y[..., 0])
         if not self.differentiate_weights:
             omega = omega.detach()
         if not self.differentiate_labels:

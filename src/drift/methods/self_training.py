@@ -28,6 +28,7 @@ from drift.errors import ConfigError
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
 from drift.methods.shares import NOISE, Shares, estimate_shares, label_shares, predicted_shares, refine_shares
+from drift.models.linear import is_linear
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
 
@@ -186,7 +187,6 @@ class SelfTraining(GameMethod):
     summary = "soft pseudo-labels from a moving-average teacher, treated as constants"
     settings_type = SelfTrainingSettings
     relative_cost = 7 / 3
-    coupling: Coupling = "detached"
 
     def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
         super().__init__(student, settings, context)
@@ -195,6 +195,10 @@ class SelfTraining(GameMethod):
         estimated = settings.class_mass and settings.prior == "auto" and settings.unbalanced_class is None
         if estimated and context.labels is not None and not context.labels.weak:
             self.refresh_every = REFINE_EVERY
+
+    def coupling_of(self, settings: Any) -> Coupling:
+        """How the student's gradient goes through the teacher. Self-training has no setting for it."""
+        return "detached"
 
     def make_game(self, settings: SelfTrainingSettings, context: Context) -> Game:
         if isinstance(settings.prior, dict):
@@ -206,7 +210,7 @@ class SelfTraining(GameMethod):
             self.student,
             **settings.model_dump(exclude={"own_loss", "prior", "prior_noise", "coupling"}),
             prior=None if isinstance(settings.prior, str) else settings.prior,
-            coupling=getattr(settings, "coupling", self.coupling),  # self-training has no such setting
+            coupling=self.coupling_of(settings),
             teacher=context.teacher,
             full_graph=computes_full_graph(self.student),
             stacked=context.stacked,
@@ -275,10 +279,11 @@ def _shares(values: Sequence[float], source: str, trust: float = 0.0) -> Shares:
 class DriftSettings(SelfTrainingSettings):
     """Settings of the game, and how the student's gradient goes through the teacher."""
 
-    coupling: Coupling = Field(
-        "differentiable",
+    coupling: Coupling | Literal["auto"] = Field(
+        "auto",
         description="differentiable: a backward through the teacher, as in the paper; shared: through the student's"
-        " Jacobian instead, an approximation without that backward; detached: none, which is self-training.",
+        " Jacobian instead, without that backward; detached: none, which is self-training. auto: shared for linear"
+        " heads on fixed vectors, where both are the same, and otherwise differentiable.",
     )
 
 
@@ -289,4 +294,8 @@ class Drift(SelfTraining):
     summary = "differentiable self-training: the student anticipates its teacher's response (the paper's method)"
     settings_type = DriftSettings
     relative_cost = 3
-    coupling = "differentiable"
+
+    def coupling_of(self, settings: DriftSettings) -> Coupling:
+        if settings.coupling != "auto":
+            return settings.coupling
+        return "shared" if is_linear(self.student) else "differentiable"
