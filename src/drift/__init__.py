@@ -4,6 +4,7 @@
 - `drift.DriftClassifier`: an estimator with scikit-learn's interface; `y == -1` is unlabelled
 - `drift.fit`, `drift.plan`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: tables of texts or
   sentences, and graphs
+- `drift.check`: what is suspicious in a table, such as wrong labels and copies
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 - `drift.Callback`: hooks into training
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
+    from drift.runs.check import check
     from drift.runs.comparing.compare import compare
     from drift.runs.fit import fit, plan
     from drift.runs.load import load
@@ -37,6 +39,7 @@ _HOME = {
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
     "RuleSet": "drift.weak",
+    "check": "drift.runs.check",
     "compare": "drift.runs.comparing.compare",
     "evaluate": "drift.runs.predict",
     "fit": "drift.runs.fit",
@@ -61,6 +64,7 @@ __all__ = [
     "SoftStrategy",
     "Strategy",
     "__version__",
+    "check",
     "compare",
     "evaluate",
     "fit",
