@@ -10,6 +10,7 @@ from drift.cli.bench import bench
 from drift.cli.cache import cache
 from drift.cli.check import check
 from drift.cli.compare import compare
+from drift.cli.curve import curve
 from drift.cli.datasets import datasets
 from drift.cli.demo import demo
 from drift.cli.encoders import encoders
@@ -43,6 +44,7 @@ for verb in (
     tsne,
     suggest,
     check,
+    curve,
     methods,
     models,
     datasets,

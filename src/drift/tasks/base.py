@@ -14,6 +14,7 @@ from drift.data.shares import prior_shares
 from drift.data.tokenized import Progress
 from drift.errors import ConfigError
 from drift.methods.method import Method
+from drift.quality.curves import Curve
 from drift.quality.findings import TableCheck
 from drift.report.page import Section
 from drift.settings import Settings
@@ -207,6 +208,11 @@ class Task(ABC):
     def check(cls, source: Any, options: CheckOptions) -> TableCheck:
         """What is suspicious in a table, such as labels that are probably wrong."""
         raise ConfigError(f"tables of --task {cls.name} cannot be checked; give --task text or tokens")
+
+    @classmethod
+    def curve(cls, source: Any, options: CheckOptions) -> Curve:
+        """Accuracy against the number of labels of a table."""
+        raise ConfigError(f"curves are not drawn for --task {cls.name}; give a table of texts")
 
     # The page.
 

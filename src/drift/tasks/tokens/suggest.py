@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.data.sentence_formats import LABELS, SPANS, SentenceRow, is_conll
+from drift.data.sentence_formats import LABELS, SPANS, TOKENS, SentenceRow, is_conll
 from drift.data.table_formats import format_of
 from drift.data.table_writer import TableWriter
 from drift.data.tables import source_name
@@ -42,9 +42,8 @@ def suggest_sentences(
     if not chosen:
         raise LabelError(f"{source_name(source)}: every sentence has tags; nothing is left to suggest")
     if writer is not None:
-        raw = isinstance(next(iter(chosen[0].columns.values())), str)
         with writer:
-            writer.write(filled_in_table(chosen, label or (SPANS if raw else LABELS)[0]))
+            writer.write(filled_in_table(chosen, label or _label_column(chosen[0].columns)))
     elif out is not None:
         _write_conll(Path(out), chosen)
     return chosen
@@ -65,6 +64,13 @@ def _candidates(
             yield _candidate(run, chunk.rows[place], by_word, first + place + 1, columns)
         first += len(chunk.rows)
         options.tick()
+
+
+def _label_column(columns: dict[str, Any]) -> str:
+    """The column to fill in: one with a typical name, else a new one, for spans if the table has texts."""
+    there = [name for name in (*LABELS, *SPANS) if name in columns]
+    texts = any(isinstance(columns.get(name), str) for name in TOKENS)
+    return there[0] if there else (SPANS if texts else LABELS)[0]
 
 
 def _has_tags(columns: dict[str, list[Any]], place: int, label: str | None, row: SentenceRow) -> bool:
