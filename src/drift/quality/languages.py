@@ -15,8 +15,8 @@ LEAST = 3  # listed words that a text in Latin script must have
 AHEAD = 1.5  # times as many as of the second language
 LETTERS_READ = 2000  # from the beginning of a text
 WORDS = {
-    "English": "the of and to in is that for it was with as on be by this are from at have not an they you his her has will"
-    " would their after new said which who or but its if can do all was were been more when what there so about into",
+    "English": "the of and to in is that for it was with as on be by this are from at have not an they you his her has"
+    " will would their after new said which who or but its if can do all was were been more when what there",
     "German": "der die und das den von zu ist mit des auf ein eine nicht im dem sich auch es an werden aus er hat wir",
     "French": "le la les des et en un une du est pour que qui dans il par sur pas plus au avec ce sont elle nous cette",
     "Spanish": "el la los las de que y en un una es por con para del se no su al lo como más pero este son está muy",

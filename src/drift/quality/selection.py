@@ -17,6 +17,7 @@ import numpy as np
 POOL = 2000  # candidates that are kept, however long the table is
 PER_ROW = 10  # candidates that are kept at least, per row that is wanted
 ITERATIONS = 20
+MOST_CLUSTERS = 500  # of more rows than that, a cluster gives several
 
 
 def doubt(probabilities: np.ndarray) -> np.ndarray:
@@ -93,11 +94,13 @@ def spread_rows(
         order = [int(row) for row in ranked]
     else:
         weights = np.maximum(doubts, 1e-3) ** 2  # sure rows count a little, so that there are enough clusters
-        clusters = KMeans(most, n_init=1, max_iter=ITERATIONS, random_state=seed).fit(vectors, sample_weight=weights)
+        clusters = KMeans(min(most, MOST_CLUSTERS), n_init=1, max_iter=ITERATIONS, random_state=seed).fit(
+            vectors, sample_weight=weights
+        )
         distance = clusters.transform(vectors)[np.arange(count), clusters.labels_]
         # The nearest of each cluster, then the second nearest, and so on, for clusters of near-copies.
         place = np.empty(count, dtype=np.int64)
-        for label in range(most):
+        for label in range(clusters.n_clusters):
             rows = np.flatnonzero(clusters.labels_ == label)
             place[rows[np.argsort(distance[rows], kind="stable")]] = np.arange(len(rows))
         order = [int(row) for row in np.lexsort((-doubts, place))]

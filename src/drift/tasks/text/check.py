@@ -1,12 +1,13 @@
 """Check a table of texts: labels that are probably wrong, copies, outliers, and texts that a model cannot use."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from drift.data.labels import UNLABELED
-from drift.data.text_tables import TextTable, choose_columns, choose_held_out, read_texts
-from drift.errors import DataError
+from drift.data.text_tables import TextColumns, TextTable, choose_columns, choose_held_out, read_texts
+from drift.errors import ConfigError, DataError
 from drift.models.embedding import Embedded, Embedder
 from drift.quality.crossfit import VOTERS, judged
 from drift.quality.findings import TableCheck, by_issue
@@ -37,9 +38,7 @@ def check_texts(source: Any, options: CheckOptions) -> TableCheck:
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
     test = None
     if options.test is not None:
-        others = choose_held_out(
-            options.test, columns, text=options.column, need_labels=columns.label is not None, encoding=options.encoding
-        )
+        others = _test_columns(columns, options)
         test = read_texts(options.test, others, encoding=options.encoding)
         notes += others.notes
     texts = [*table.texts["text"], *(test.texts["text"] if test is not None else ())]
@@ -69,6 +68,15 @@ def check_texts(source: Any, options: CheckOptions) -> TableCheck:
         None if errors is None else errors.joint,
         [*notes, *columns.notes, *label_notes, *_class_notes(classes, counts)],
     )
+
+
+def _test_columns(columns: TextColumns, options: CheckOptions) -> TextColumns:
+    """The columns of the test table, which may have no labels."""
+    settings: dict[str, Any] = {"text": options.column, "encoding": options.encoding}
+    if columns.label is not None:
+        with suppress(ConfigError):
+            return choose_held_out(options.test, columns, label=options.label, **settings)
+    return choose_held_out(options.test, columns, need_labels=False, **settings)
 
 
 def _too_long(embedded: Embedded) -> np.ndarray:
