@@ -9,9 +9,9 @@ skips those that exist. `table` updates the tables in docs/results/suggest.md an
 """
 
 import argparse
-import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,48 +23,56 @@ from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
 LINES, PAGE, FIGURE = RESULTS / "suggest.jsonl", RESULTS / "suggest.md", RESULTS / "suggest.png"
 DATASETS = {"agnews": "AG News", "amazon": "Amazon", "yelp": "Yelp"}
-POOL, TEST, HEADS = 1500, 1000, 5
+POOL, TEST, HEADS = 1500, 1000, 3
 SIZES = (10, 20, 50, 100)
 WAYS = {"random": "random", "suggest": "drift suggest"}
 
 
 def run(draws: int) -> None:
-    done = {(line["draw"], line["dataset"], line["way"]) for line in read_lines(LINES)}
+    done = {(line["draw"], line["dataset"]) for line in read_lines(LINES)}
     for draw in range(draws):
         for dataset in DATASETS:
-            for way in WAYS:
-                if (draw, dataset, way) not in done:
-                    add_line(LINES, _curve(draw, dataset, way))
-                    print(read_lines(LINES)[-1], flush=True)
+            if (draw, dataset) not in done:
+                for line in _curves_of(draw, dataset):
+                    add_line(LINES, line)
+                    print(line, flush=True)
 
 
-def _curve(draw: int, dataset: str, way: str) -> dict[str, Any]:
+def _curves_of(draw: int, dataset: str) -> list[dict[str, Any]]:
+    """Both curves of a draw, which begin with the same run."""
     texts, gold = texts_of(dataset, "train", POOL)
     test_texts, test_gold = texts_of(dataset, "test", TEST)
     rng = np.random.default_rng([draw, len(dataset)])
     order = rng.permutation(len(texts))
     while len({gold[row] for row in order[: SIZES[0]]}) < 2:  # a classifier needs two classes
         order = rng.permutation(len(texts))
-    labels: list[str | None] = [None] * len(texts)
-    line: dict[str, Any] = {"draw": draw, "dataset": dataset, "way": way, "accuracy": [], "largest_class": []}
-    began, chosen = time.process_time(), [int(row) for row in order[: SIZES[0]]]
-    for size, following in zip(SIZES, (*SIZES[1:], None), strict=True):
-        for row in chosen:
-            labels[row] = gold[row]
+
+    def fitted(rows: list[int], how: str) -> tuple[Any, pd.DataFrame, float]:
+        labels = [gold[row] if row in known else None for known in [set(rows)] for row in range(len(texts))]
         pool = pd.DataFrame({"text": texts, "label": labels})
-        how = "random" if way == "random" else "per-class"
-        fitted = drift.fit(pool, text="text", label="label", labels_are=how, seed=draw, seeds=HEADS, quiet=True)
-        predicted = fitted.predict(test_texts)
-        line["accuracy"].append(float(np.mean([one == other for one, other in zip(predicted, test_gold, strict=True)])))
-        if following is None:
-            break
-        if way == "random":
-            chosen = [int(row) for row in order[size:following]]
-        else:
-            found = drift.suggest(fitted, pool, following - size, text="text", label="label", seed=draw)
-            chosen = [each.row - 1 for each in found]
-        line["largest_class"].append(max(Counter(gold[row] for row in chosen).values()) / len(chosen))
-    return {**line, "seconds": round(time.process_time() - began, 1)}
+        run = drift.fit(pool, text="text", label="label", labels_are=how, seed=draw, seeds=HEADS, quiet=True)
+        right = [one == other for one, other in zip(run.predict(test_texts), test_gold, strict=True)]
+        return run, pool, float(np.mean(right))
+
+    first = [int(row) for row in order[: SIZES[0]]]
+    start = fitted(first, "random")
+    lines = []
+    for way in WAYS:
+        rows, (run, pool, accuracy) = list(first), start
+        line: dict[str, Any] = {"draw": draw, "dataset": dataset, "way": way, "accuracy": [accuracy]}
+        line["largest_class"] = []
+        for size, following in pairwise(SIZES):
+            if way == "random":
+                chosen = [int(row) for row in order[size:following]]
+            else:
+                found = drift.suggest(run, pool, following - size, text="text", label="label", seed=draw)
+                chosen = [each.row - 1 for each in found]
+            rows += chosen
+            line["largest_class"].append(max(Counter(gold[row] for row in chosen).values()) / len(chosen))
+            run, pool, accuracy = fitted(rows, "random" if way == "random" else "per-class")
+            line["accuracy"].append(accuracy)
+        lines.append(line)
+    return lines
 
 
 def tables() -> None:

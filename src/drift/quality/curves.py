@@ -5,7 +5,7 @@ Error rates of classifiers fall about as a power of the number of labels, toward
     error(m) = c + a m^-b,  a, c >= 0
 
 The law is fitted to the errors of classifiers that were trained on parts of the labels, each scored on labels that it
-did not see. Its uncertainty is that of a bootstrap over these parts.
+did not see. Its uncertainty is that of two bootstraps together, over the labels that are scored and over the parts.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,13 +97,13 @@ def learning_curve(
         )
     kept = np.sort(np.random.default_rng(seed).permutation(count)[:MOST])
     vectors, codes = vectors[kept], codes[kept]
-    sizes, errors = measured_errors(vectors, codes, classes, seed=seed, tick=tick)
+    sizes, errors, parts = measured_errors(vectors, codes, classes, seed=seed, tick=tick)
     law = fit_law(sizes, errors.mean(0)[None])
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(errors), (SAMPLES, len(errors)))
-    laws = fit_law(sizes, errors[drawn].mean(1))
+    drawn = _bootstrap(errors, rng) + _bootstrap(parts, rng) - parts.mean(0)
+    laws = fit_law(sizes, drawn)
     points = [
-        Point(int(size), float(1 - errors[:, place].mean()), *_interval(1 - errors[drawn, place].mean(1)), True)
+        Point(int(size), float(1 - errors[:, place].mean()), *_interval(1 - drawn[:, place]), True)
         for place, size in enumerate(sizes)
     ]
     points += [
@@ -117,16 +117,16 @@ def learning_curve(
 
 def measured_errors(
     vectors: np.ndarray, codes: np.ndarray, classes: int, *, seed: int, tick: Callable[[], None] = lambda: None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of labels, `(k,)`, and the error with each, `(FOLDS * REPEATS, k)`.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of labels, `(k,)`; how often each row was predicted wrongly, `(m, k)`; the error of each part, `(t, k)`.
 
-    Each row is a fold and an order of the other folds' labels, of which the first ones are trained on.
+    Each fold is predicted `REPEATS` times, from the first labels of the other folds in a random order.
     """
     fold_of = folds_of(vectors, codes, FOLDS, seed)
     largest = min(int((fold_of != fold).sum()) for fold in range(FOLDS))
     sizes = np.unique(np.geomspace(min(max(SMALLEST, 2 * classes), largest // 2), largest, POINTS).astype(int))
     rng = np.random.default_rng(seed)
-    errors = np.empty((FOLDS * REPEATS, len(sizes)))
+    errors, parts = np.zeros((len(codes), len(sizes))), np.zeros((FOLDS * REPEATS, len(sizes)))
     strengths: dict[int, float] = {}
     for trial in range(FOLDS * REPEATS):
         held = fold_of == trial % FOLDS
@@ -138,9 +138,10 @@ def measured_errors(
                     vectors[rows], codes[rows], folds_of(vectors[rows], codes[rows], FOLDS, seed), classes, seed=seed
                 )
             predicted = fitted(vectors[rows], codes[rows], vectors[held], classes, strengths[size]).argmax(1)
-            errors[trial, place] = (predicted != codes[held]).mean()
+            errors[held, place] += (predicted != codes[held]) / REPEATS
+            parts[trial, place] = (predicted != codes[held]).mean()
         tick()
-    return sizes, errors
+    return sizes, errors, parts
 
 
 def fit_law(sizes: np.ndarray, errors: np.ndarray) -> Law:
@@ -160,6 +161,12 @@ def fit_law(sizes: np.ndarray, errors: np.ndarray) -> Law:
         better = loss < best - 1e-15
         best[better], a[better], b[better], c[better] = loss[better], slope[better], exponent, level[better]
     return Law(a, b, c)
+
+
+def _bootstrap(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Means of resampled rows, `(SAMPLES, k)`. values: `(n, k)`."""
+    count = len(values)
+    return np.asarray(rng.multinomial(count, np.full(count, 1 / count), SAMPLES) @ values / count)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
