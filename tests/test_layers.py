@@ -19,7 +19,7 @@ DATA = LEAVES | {"core"}
 MODELS = DATA | {"data"}
 METHODS = MODELS | {"models", "weak"}
 TRAINING = METHODS | {"methods"}
-TASKS = TRAINING | {"training", "report"}
+TASKS = TRAINING | {"training", "report", "quality"}
 RUNS = TASKS | {"tasks", "presets", "version"}
 PAPER = RUNS | {"runs", "estimator"}
 ALLOWED = {
@@ -30,6 +30,7 @@ ALLOWED = {
     "data": DATA,
     "weak": MODELS,
     "models": MODELS,
+    "quality": LEAVES | {"data"},
     "report": MODELS | {"version"},
     "presets": LEAVES,
     "methods": METHODS,

@@ -4,6 +4,7 @@
 - `drift.DriftClassifier`: an estimator with scikit-learn's interface; `y == -1` is unlabelled
 - `drift.fit`, `drift.plan`, `drift.load`, `drift.predict`, `drift.evaluate`, `drift.suggest`: tables of texts or
   sentences, and graphs
+- `drift.check`: what is suspicious in a table, such as wrong labels; `drift.curve`: would more labels help?
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 - `drift.Callback`: hooks into training
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
+    from drift.runs.check import check
     from drift.runs.comparing.compare import compare
+    from drift.runs.curve import curve
     from drift.runs.fit import fit, plan
     from drift.runs.load import load
     from drift.runs.predict import evaluate, predict, suggest
@@ -37,7 +40,9 @@ _HOME = {
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
     "RuleSet": "drift.weak",
+    "check": "drift.runs.check",
     "compare": "drift.runs.comparing.compare",
+    "curve": "drift.runs.curve",
     "evaluate": "drift.runs.predict",
     "fit": "drift.runs.fit",
     "label": "drift.weak",
@@ -61,7 +66,9 @@ __all__ = [
     "SoftStrategy",
     "Strategy",
     "__version__",
+    "check",
     "compare",
+    "curve",
     "evaluate",
     "fit",
     "label",

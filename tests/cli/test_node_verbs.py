@@ -224,10 +224,10 @@ def test_a_mistake_in_predict(folder: Path, call: Call, trained: Path, arguments
     assert sorted(folder.rglob("*")) == before
 
 
-def test_rows_are_not_suggested_from_nodes(folder: Path, call: Call, trained: Path) -> None:
-    code, out, err = call("suggest", str(trained), "nodes.csv")
+def test_nodes_that_all_have_labels_are_not_suggested(folder: Path, call: Call, trained: Path) -> None:
+    code, out, err = call("suggest", str(trained), "nodes.csv", "--edges", "edges.csv")
     assert (code, out, len(err.splitlines())) == (2, "", 1)
-    assert "rows cannot be suggested by a run of --task nodes; give the folder of a run on texts" in err
+    assert "every node has a label; nothing is left to suggest" in err
 
 
 @pytest.mark.parametrize("source", [["some.npz"], ["nodes.csv", "--edges", "edges.csv"]], ids=["file", "tables"])

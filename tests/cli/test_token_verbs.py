@@ -222,11 +222,11 @@ def test_a_mistake_in_fit_is_one_line_and_nothing_is_written(
         (["evaluate", "RUN", "short.conll"], "short.conll:2: 1 columns"),
         (
             ["suggest", "RUN", "dev.jsonl", "-o", "out.csv"],
-            "rows cannot be suggested by a run of --task tokens; give the folder of a run on texts",
+            "out.csv: tags are lists, which csv cannot hold; write .jsonl or .conll",
         ),
         (
-            ["suggest", "RUN", "overlap.jsonl"],
-            "rows cannot be suggested by a run of --task tokens; give the folder of a run on texts",
+            ["suggest", "RUN", "dev.jsonl", "-o", "out.jsonl"],
+            "dev.jsonl: every sentence has tags; nothing is left to suggest",
         ),
     ],
 )

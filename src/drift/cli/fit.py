@@ -29,6 +29,12 @@ def fit(
     weak: list[str] = typer.Option([], metavar="COLUMN", help="Column with noisy labels from any source."),
     rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
     unlabeled: str | None = typer.Option(None, metavar="TABLE", help="Table with more unlabelled rows."),
+    labels: list[str] = typer.Option(
+        [], metavar="TABLE", help="Labels of rows of TABLE, such as rows of drift suggest that were filled in."
+    ),
+    from_run: Path | None = typer.Option(
+        None, "--from", file_okay=False, metavar="RUN", help="Use data and settings of another run; add --labels."
+    ),
     dev: str | None = typer.Option(
         None, metavar="TABLE", help="Validation table for model selection; counts toward the label budget."
     ),
@@ -97,6 +103,8 @@ def fit(
 
         drift fit reviews.csv --dev dev.csv --tune --trials 30 --jobs 2 -o runs/tuned
 
+        drift fit --from runs/topics --labels filled.csv -o runs/topics-2
+
         drift fit --resume -o runs/topics
     """
     _execute(dict(locals()))
@@ -125,6 +133,9 @@ def _execute(options: dict[str, Any]) -> None:
     options["task"] = options["task"] or ("nodes" if graph else None)
     keep_freed_memory()
     done: Any
+    options["labels"] = options["labels"] or None
+    if tune and options.pop("from_run") is not None:
+        raise ConfigError("--from repeats a run with its own settings; leave out --tune")
     if tune:
         from drift.runs.tuning.tune import tune as search_settings
 

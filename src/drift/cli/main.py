@@ -8,7 +8,9 @@ import typer
 
 from drift.cli.bench import bench
 from drift.cli.cache import cache
+from drift.cli.check import check
 from drift.cli.compare import compare
+from drift.cli.curve import curve
 from drift.cli.datasets import datasets
 from drift.cli.demo import demo
 from drift.cli.encoders import encoders
@@ -30,7 +32,23 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
+for verb in (
+    demo,
+    label,
+    fit,
+    predict,
+    evaluate,
+    report,
+    bench,
+    compare,
+    tsne,
+    suggest,
+    check,
+    curve,
+    methods,
+    models,
+    datasets,
+):
     app.command()(verb)
 for group in (encoders, cache):
     app.add_typer(group)

@@ -34,10 +34,11 @@ MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 @dataclass(frozen=True)
 class Embedded:
-    """Vectors of texts, `(n, D)` in float32, and how many of the texts were truncated."""
+    """Vectors of texts, `(n, D)` in float32, how many of the texts were truncated, and which, `(n,)`."""
 
     vectors: np.ndarray
     truncated: int
+    truncated_rows: np.ndarray | None = None
 
 
 def embed(texts: Sequence[str], encoder: str, **settings: Any) -> np.ndarray:
@@ -99,7 +100,7 @@ class Embedder:
             ready = store.whole(keys)
             assert ready is not None
         vectors, truncated = ready
-        return Embedded(vectors, int(truncated.sum()))
+        return Embedded(vectors, int(truncated.sum()), np.asarray(truncated, dtype=bool))
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of a few texts, `(n, D)`, in memory. Those that are not stored yet are computed and stored."""

@@ -78,6 +78,13 @@ class Stacked(nn.Module):
         """Return a module with the mean weights of all trials. For linear modules its logits are the mean logits."""
         return self._module(lambda value: value.mean(0) if value.is_floating_point() else value[0].clone())
 
+    def linear(self) -> dict[str, Tensor] | None:
+        """Copies of `weight` (trials, out, in) and `bias` (trials, out), if there is one layer with parameters."""
+        layers = [layer for layer in self.base.modules() if isinstance(layer, StackedLinear)] if self.batched else []
+        if len(layers) != 1:
+            return None
+        return {name: value.detach().cpu().clone() for name, value in layers[0].named_parameters()}
+
     def _module(self, one_of: Callable[[Tensor], Tensor]) -> nn.Module:
         module = copy.deepcopy(self.single[0]).train(self.training)
         for name, value in (*self.base.named_parameters(), *self.base.named_buffers()):

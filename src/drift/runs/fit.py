@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from drift.data.tables import source_name
+from drift.data.tables import is_in_memory, source_name
 from drift.errors import ConfigError
 from drift.imports import is_outside
 from drift.methods.method import Method
@@ -30,6 +30,8 @@ def fit(
     *,
     out: str | Path | None = None,
     unlabeled: Any = None,
+    labels: Any = None,
+    from_run: str | Path | None = None,
     dev: Any = None,
     test: Any = None,
     split: str | None = None,
@@ -74,6 +76,11 @@ def fit(
     unlabeled, dev, test : as train, default=None
         More unlabelled rows; validation rows for model selection, which count toward the label budget; test rows, which
         are scored once, at the end.
+    labels : path, DataFrame or list of these, default=None
+        Labels of rows of `train` or `unlabeled`, such as a table from `drift.suggest` that was filled in. They are
+        matched by row number and content; for nodes by the name of the node.
+    from_run : path, default=None
+        Folder of a run whose data and settings are used again; other parameters override them, and `labels` are added.
     split : str, default=None
         Column of `train` that says train, dev or test; one called split is recognised, "" means that there is none.
     task : {"text", "tokens", "nodes"} or class, default="text"
@@ -136,7 +143,9 @@ def fit(
         The trained model, with its record.
     """
     arguments = dict(locals())
-    if train is None and config is None:
+    if from_run is not None:
+        arguments["config"] = config_of_run(from_run, arguments)
+    elif train is None and config is None:
         arguments["config"] = stored_config(out, resume=resume)
     spec = request(**{name: value for name, value in arguments.items() if name not in EXECUTION})
     if dry_run:
@@ -149,7 +158,15 @@ def fit(
 CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
 MIXED = {"float32": "no", "bfloat16": "bf16"}  # training.precision for each precision of encoders; others are the same
 COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class", "labels_are")  # of data
-EXECUTION = {"out", "callbacks", "resume", "dry_run", "onnx", "quiet"}  # parameters of `fit` that are not the request
+EXECUTION = {
+    "from_run",
+    "out",
+    "callbacks",
+    "resume",
+    "dry_run",
+    "onnx",
+    "quiet",
+}  # parameters of `fit` that are not the request
 
 
 def plan(train: Any = None, *, quiet: bool = False, **options: Any) -> Plan:
@@ -167,7 +184,9 @@ def plan(train: Any = None, *, quiet: bool = False, **options: Any) -> Plan:
     Plan
         Steps, seconds, memory and label budget; `plan.lines()` is for a reader.
     """
-    if train is None and options.get("config") is None:
+    if options.get("from_run") is not None:
+        options["config"] = config_of_run(options["from_run"], {**options, "train": train})
+    elif train is None and options.get("config") is None:
         options["config"] = stored_config(options.get("out"), resume=options.get("resume", False))
     spec = request(train, **{name: value for name, value in options.items() if name not in EXECUTION})
     return plan_run(spec, quiet=quiet)
@@ -178,6 +197,29 @@ def stored_config(out: str | Path | None, *, resume: bool) -> dict[str, Any]:
     if out is None or not resume:
         raise ConfigError("no table was given; name one, or use --resume with the folder of a run")
     return RunFolder(out).config()
+
+
+def config_of_run(run: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a finished run, for another one on the same data. given: parameters of `fit`."""
+    if given.get("config") is not None or given.get("resume"):
+        raise ConfigError("from_run (--from) repeats a run with its own settings; leave out config and resume")
+    stored = RunFolder(run).config()
+    data = dict(stored.get("data") or {})
+    for part in ("train", "unlabeled", "dev", "test"):
+        if given.get(part) is None and is_in_memory(str(data.get(part))):
+            raise ConfigError(f"{run} was trained on {data[part]}, which is not in a file; give {part} again")
+    if given.get("labels") is not None:
+        lost = [name for name in data.get("labels") or () if is_in_memory(name)]
+        if lost:
+            raise ConfigError(f"{run} used labels of {lost[0]}, which is not in a file; give them again, all in a list")
+    return {**stored, "data": data}
+
+
+def _sources_of_labels(labels: Any, stored: Sequence[str]) -> list[Any] | None:
+    """All tables of labels: those of the configuration, then new ones. None without any."""
+    new = [] if labels is None else list(labels) if isinstance(labels, (list, tuple)) else [labels]
+    names = [source_name(source) for source in new]
+    return [*(name for name in stored if name not in names), *new] or None
 
 
 def request(
@@ -196,6 +238,13 @@ def request(
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
+    data = stored.get("data")
+    known = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
+    options["labels"] = _sources_of_labels(options.get("labels"), known.get("labels") or ())
+    if options["labels"] and not known.get("labels_are"):
+        options["labels_are"] = (
+            options.get("labels_are") or "per-class"
+        )  # rows that were suggested are no random sample
     given = _layer(train, task=task, method=method, **options)
     layers = [stored, given, nested(settings or {})]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
@@ -206,7 +255,7 @@ def request(
     layers.append({"data": _recognised(task_type, requested["data"], {"train": train, **options})})
     spec = RunSpec.resolve(
         [{key: value for key, value in layer.items() if key != "task"} for layer in layers],
-        {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test", "rules")}},
+        {"train": train, **{part: options.get(part) for part in ("unlabeled", "labels", "dev", "test", "rules")}},
         task=task_type,
         method=chosen,
         preset_name=preset,
@@ -223,6 +272,7 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     sources = {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test")}}
     data: dict[str, Any] = {part: source_name(source) for part, source in sources.items() if source is not None}
     data |= {name: options.get(name) for name in COLUMNS}
+    data["labels"] = options["labels"] and [source_name(source) for source in options["labels"]]
     data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
     finetune, precision = options.get("finetune"), options.get("precision")
     return {

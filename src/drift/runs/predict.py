@@ -130,40 +130,48 @@ def suggest(
     out: str | Path | None = None,
     text: str | None = None,
     label: str | None = None,
+    edges: str | Path | None = None,
     encoding: str = "utf-8",
+    seed: int = 0,
     tick: Callable[[], None] = _no_tick,
 ) -> list[Any]:
-    """The rows of a table that are most worth labelling, the least certain first.
+    """The rows of a table that are most worth labelling, the most doubtful first.
 
-    Certainty is the margin between the two most likely classes. Rows with a label, rows without text, and near-copies
-    of a chosen row are left out, so that there may be fewer than `n`.
+    Rows are doubtful if the two most likely classes are close, on average over all heads of the run. The chosen rows
+    come from everywhere in the data: rows are clustered, doubtful ones counting more, and each cluster gives one. Rows
+    with a label, rows without text, and near-copies of a chosen row are left out, so that there may be fewer than `n`.
 
     Parameters
     ----------
     run : Run or path
-        A trained run on texts, or its folder.
-    source : path, DataFrame or Dataset
-        Rows to choose from.
+        A trained run, or its folder.
+    source : path, DataFrame, Dataset or graph
+        Rows, sentences or nodes to choose from.
     n : int, default=50
         Maximum number of rows.
     out : path, default=None
-        Also write the chosen rows to this table.
+        Also write the chosen rows to this table, with an empty column for labels. `drift.fit(labels=...)` reads it when
+        it is filled in.
     text, label : str, default=None
         Columns; by default those that were trained on, or obvious ones. A label of "" means that there is none.
+    edges : path, default=None
+        Table of edges, for a table of nodes; by default the one of the run.
     encoding : str, default="utf-8"
         Encoding of text files.
+    seed : int, default=0
+        Seed of the sample of very long tables, and of the clusters.
     tick : callable, default=None
         Called after every chunk of the table.
 
     Returns
     -------
     list of Suggestion
-        With row (counted from 1), text, columns, predicted, confidence, margin and why.
+        With row (counted from 1), text, columns, predicted, confidence, margin, why and disagreement.
     """
     if n < 1:
         raise ConfigError(f"{n} rows cannot be suggested; ask for 1 or more")
     opened = run if isinstance(run, Run) else load(run)
-    options = TableOptions(column=text, label=label, encoding=encoding, tick=tick)
+    options = TableOptions(column=text, label=label, edges=edges, encoding=encoding, tick=tick, seed=seed)
     return opened.task.suggest(opened.trained(), source, n, out, options)
 
 

@@ -14,10 +14,12 @@ from drift.data.shares import prior_shares
 from drift.data.tokenized import Progress
 from drift.errors import ConfigError
 from drift.methods.method import Method
+from drift.quality.curves import Curve
+from drift.quality.findings import TableCheck
 from drift.report.page import Section
 from drift.settings import Settings
 from drift.tasks.config import RunConfig, without_name
-from drift.tasks.parts import Draw, Prepared, Representations, TableOptions, Trained, Usage
+from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, TableOptions, Trained, Usage
 from drift.tasks.record import RunRecord
 
 DEFAULTS = "defaults.yaml"  # beside the module of each task
@@ -200,6 +202,18 @@ class Task(ABC):
     def suggest(cls, run: Trained, source: Any, n: int, out: Any, options: TableOptions) -> list[Any]:
         """Rows of a table that are most worth labelling."""
         raise ConfigError(f"rows cannot be suggested by a run of --task {cls.name}; give the folder of a run on texts")
+
+    # A table, before any run.
+
+    @classmethod
+    def check(cls, source: Any, options: CheckOptions) -> TableCheck:
+        """What is suspicious in a table, such as labels that are probably wrong."""
+        raise ConfigError(f"tables of --task {cls.name} cannot be checked; give --task text or tokens")
+
+    @classmethod
+    def curve(cls, source: Any, options: CheckOptions) -> Curve:
+        """Accuracy against the number of labels of a table."""
+        raise ConfigError(f"curves are not drawn for --task {cls.name}; give a table of texts")
 
     # The page.
 

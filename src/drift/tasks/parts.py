@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from drift.data.examples import Labeled
+from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
 from drift.report.page import Picture
 from drift.training.data import TrainingData
@@ -96,7 +97,7 @@ class TableOptions:
     """How to read a table for prediction or evaluation.
 
     column: with the rows' content. label: with the labels. edges: table of edges beside a table of nodes.
-    abstain_below: rows with lower confidence get no label. tick: called after every chunk.
+    abstain_below: rows with lower confidence get no label. tick: called after every chunk. seed: of random choices.
     """
 
     column: str | None = None
@@ -105,6 +106,26 @@ class TableOptions:
     abstain_below: float = 0.0
     encoding: str = "utf-8"
     tick: Callable[[], None] = field(default=lambda: None)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """How to read and check a table.
+
+    column: with the rows' content. label: with the labels. test: another table, whose copies are looked for.
+    encoder: gives rows vectors; max_length: tokens that it reads. seed: of folds and draws.
+    progress: draws bars.
+    """
+
+    column: str | None = None
+    label: str | None = None
+    test: Any = None
+    encoder: str = "default"
+    max_length: int = 256
+    encoding: str = "utf-8"
+    seed: int = 0
+    progress: Progress = silent
 
 
 @dataclass(frozen=True)

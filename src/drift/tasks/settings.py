@@ -20,6 +20,9 @@ class TableSettings(Settings):
 
     train: str = Field("", description="Training table; rows with a blank label are unlabelled.")
     unlabeled: str | None = Field(None, description="Table with more unlabelled rows; its labels are ignored.")
+    labels: tuple[str, ...] = Field(
+        (), description="Tables with labels of rows of train or unlabeled, matched by row number and content."
+    )
     dev: str | None = Field(
         None, description="Validation table for model selection; its labels count toward the label budget."
     )

@@ -9,6 +9,7 @@ import numpy as np
 from drift.data.graph_splits import Split, public_split, random_split, whole_split
 from drift.data.graphs import Graph, read_graph
 from drift.errors import LabelError
+from drift.tasks.nodes.filled import with_filled_labels
 from drift.tasks.nodes.settings import NodeDataSettings
 
 SIMULATED_TEST = 1000  # test nodes by default, where most labels are hidden to simulate a small budget
@@ -51,7 +52,7 @@ def open_graph(settings: NodeDataSettings, source: Any) -> Graph:
 
 def read_node_data(settings: NodeDataSettings, sources: Mapping[str, Any], seeds: Sequence[int]) -> NodeData:
     """Read the graph and split it. sources: train, a graph or a table of nodes."""
-    graph = open_graph(settings, sources["train"])
+    graph = with_filled_labels(open_graph(settings, sources["train"]), sources.get("labels") or settings.labels)
     if len(graph.classes) < 2:
         raise LabelError(f"{graph.name} has labels of {len(graph.classes)} classes; give nodes of two or more a label")
     test = settings.test_nodes

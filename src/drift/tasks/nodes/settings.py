@@ -14,6 +14,7 @@ class NodeDataSettings(Settings):
 
     train: str = Field("", description="Name of a known graph, an .npz or .pt file, or a table of nodes.")
     edges: str | None = Field(None, description="Table of edges, for a table of nodes.")
+    labels: tuple[str, ...] = Field((), description="Tables with labels of nodes, matched by the column `node`.")
     id: str | None = Field(None, description="Column with the ids of nodes; default: the first column.")
     label: str | None = Field(None, description="Column with the classes; a blank cell is unknown.")
     source: str | None = Field(None, description="Column of the edges table with the node an edge starts from.")

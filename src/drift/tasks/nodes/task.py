@@ -25,6 +25,7 @@ from drift.tasks.nodes.record import NodeRecord
 from drift.tasks.nodes.report import graph_sections
 from drift.tasks.nodes.settings import NodeDataSettings, NodeModelSettings
 from drift.tasks.nodes.students import GCN, KINDS, NodeStudent, choose_kind
+from drift.tasks.nodes.suggest import suggest_nodes
 from drift.tasks.parts import Draw, HeldOut, Prepared, Representations, TableOptions, Trained, Usage
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.training.data import TrainingData
@@ -41,7 +42,7 @@ class NodeTask(Task):
     data_settings, model_settings, record_type = NodeDataSettings, NodeModelSettings, NodeRecord
     kinds = KINDS
     usage = Usage(
-        ["predict RUN GRAPH -o predicted.csv", "evaluate RUN GRAPH"],
+        ["predict RUN GRAPH -o predicted.csv", "evaluate RUN GRAPH", "suggest RUN GRAPH -o to-label.csv"],
         ["drift.predict(run, graph)  # the class of every node of a named graph, a file, or a PyG Data"],
     )
     ask_for_scores = "data.dev_nodes or data.test_nodes"
@@ -50,6 +51,7 @@ class NodeTask(Task):
     measures = CLASS_MEASURES
     load_model = staticmethod(NodeModel.load)
     predict_chunks, evaluate = staticmethod(predict_nodes), staticmethod(evaluate_nodes)
+    suggest = staticmethod(suggest_nodes)
 
     @classmethod
     def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:

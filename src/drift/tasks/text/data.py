@@ -15,6 +15,7 @@ from drift.data.tables import column_names, read_chunks
 from drift.data.text_tables import TextColumns, TextTable, choose_columns, choose_held_out, read_texts
 from drift.data.texts import store_texts
 from drift.errors import DataError, LabelError
+from drift.tasks.text.filled import ignored_labels, with_filled_labels
 from drift.tasks.text.settings import TextDataSettings
 
 if TYPE_CHECKING:
@@ -97,11 +98,14 @@ def read_text_data(
         rules = _rule_set(sources, settings)
         weak, summary = _apply_rules(rules, train, sources, columns, settings)
         train = replace(train, weak=weak)
+    train, more, label_notes = with_filled_labels(train, sources, columns, settings)
+    notes += label_notes
+    named_classes = {*named_classes, *(label for label in more or () if label is not None)}
     classes = _classes(train, is_weak=settings.is_weak, named=named_classes)
     notes += _class_notes(classes, train.weak if settings.is_weak else train.labels)
     data = TextData(columns, classes, train.texts, *_codes_of_train(train, classes, settings), None, None, notes)
     kept = some_rows(len(train), settings.train_rows, seed=seed)
-    data = _with_unlabeled(_selected(data, kept), sources.get("unlabeled"), settings)
+    data = _with_unlabeled(_selected(data, kept), sources.get("unlabeled"), settings, more)
     held_out = {part: _held_out(part, sources, data, settings, seed) for part in ("dev", "test")}
     data.notes.extend(_overlaps(data.texts, held_out))
     _check_enough(data, None if settings.is_weak else settings.labels_per_class, named_classes)
@@ -149,17 +153,20 @@ def _selected(data: TextData, kept: np.ndarray | None) -> TextData:
     return replace(data, texts=data.texts.select(kept), gold=data.gold[kept], weak=weak)
 
 
-def _with_unlabeled(data: TextData, source: Any, settings: TextDataSettings) -> TextData:
-    """Append the rows of the unlabelled table to those of train."""
+def _with_unlabeled(
+    data: TextData, source: Any, settings: TextDataSettings, labels: list[str | None] | None
+) -> TextData:
+    """Append the rows of the unlabelled table to those of train. labels: those that were filled in for it."""
     if source is None:
         return data
     table = _read_other(source, data, settings, need_labels=False)
-    blank = np.full(len(table), UNLABELED)
+    codes = np.full(len(table), UNLABELED) if labels is None else _codes(labels, data.classes, table.name)
+    data.notes.extend(ignored_labels(source, data.columns, settings))
     return replace(
         data,
         texts=store_texts(chain(data.texts["text"], table.texts["text"])),
-        gold=np.concatenate([data.gold, blank]),
-        weak=None if data.weak is None else np.concatenate([data.weak, blank]),
+        gold=np.concatenate([data.gold, codes]),
+        weak=None if data.weak is None else np.concatenate([data.weak, codes]),
     )
 
 

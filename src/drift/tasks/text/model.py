@@ -23,7 +23,7 @@ from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire
 from drift.tasks.heads import linear_head
 
-WEIGHTS, WORDS, ENCODER = "head.safetensors", "words.json", "encoder"
+WEIGHTS, WORDS, ENCODER, HEADS = "head.safetensors", "words.json", "encoder", "heads.safetensors"
 FORMAT = "drift-text/1"
 BATCH_TOKENS = 4096
 
@@ -37,6 +37,7 @@ class TextModel:
     temperature: logits are divided by it, which calibrates the probabilities.
     encoder: the fixed encoder of a frozen model; None in folders of version 0.1, which hold a copy.
     embedder: computes vectors with it, and finds those in the cache.
+    heads: `weight` (heads, C, D) and `bias` (heads, C) of all heads, of which `module` has the average.
     """
 
     module: nn.Module
@@ -47,6 +48,7 @@ class TextModel:
     temperature: float = 1.0
     encoder: EncoderReference | None = None
     embedder: Embedder | None = None
+    heads: dict[str, Tensor] | None = None
 
     def __post_init__(self) -> None:
         self.module.to(best_device())
@@ -75,6 +77,20 @@ class TextModel:
         for rows in batches_by_length([len(row) for row in tokens], BATCH_TOKENS):
             probabilities[rows] = self._forward([tokens[row] for row in rows])
         return probabilities
+
+    @torch.inference_mode()
+    def head_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:
+        """Probabilities by every head, `(heads, n, C)`; None if the model has no fixed encoder or only one head."""
+        if self.heads is None or (vectors := self.vectors(texts)) is None:
+            return None
+        assert isinstance(self.module, FrozenClassifier)
+        x = (torch.from_numpy(vectors).to(device_of(self.module)) - self.module.mean) / self.module.scale
+        weight, bias = (self.heads[name].to(x) for name in ("weight", "bias"))
+        return self._softmax(torch.einsum("nd,hcd->hnc", x, weight) + bias[:, None])
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray | None:
+        """The fixed encoder's vectors of texts, `(n, D)`; None if the model has no fixed encoder."""
+        return None if self.embedder is None else self.embedder.rows(texts)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most likely class of each text."""
@@ -114,6 +130,8 @@ class TextModel:
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
             description["pool"] = self.module.pool
+            if self.heads is not None:
+                save_file(self.heads, folder / HEADS)
         elif isinstance(self.module, (TextCNN, Vampire)):
             (folder / WORDS).write_text(self.tokenizer.to_json(), encoding="utf-8")
             save_file({name: value.contiguous() for name, value in self.module.state_dict().items()}, folder / WEIGHTS)
@@ -144,7 +162,7 @@ def _check_texts(texts: Any) -> None:
         pass
 
 
-Opened = tuple[Any, ...]  # module and tokenizer; of a frozen model also the reference to its encoder, and an embedder
+Opened = tuple[Any, ...]  # module and tokenizer; of a frozen model also reference to its encoder, embedder and heads
 
 
 def _open_finetuned(folder: Path, description: dict[str, Any]) -> Opened:
@@ -170,7 +188,8 @@ def _open_frozen(folder: Path, description: dict[str, Any]) -> Opened:
         loaded=(encoder, tokenizer),
         identity=None if reference is None else reference.identity,
     )
-    return module, tokenizer, reference, embedder
+    heads = load_file(folder / HEADS) if (folder / HEADS).exists() else None  # not in folders of 0.1
+    return module, tokenizer, reference, embedder, heads
 
 
 def _open_textcnn(folder: Path, description: dict[str, Any]) -> Opened:

@@ -74,9 +74,9 @@ def _frozen(
         scaled = torch.from_numpy(mean), torch.from_numpy(scale)
         module = FrozenClassifier(encoder, *scaled, trained.cpu(), pool=embedder.pool)
         reference = EncoderReference.of(settings.name, embedder, copied=settings.self_contained)
-        return TextModel(
-            module, tokenizer, classes, FROZEN.name, settings.max_length, encoder=reference, embedder=embedder
-        )
+        heads = student.linear() if position is None else None
+        parts = module, tokenizer, classes, FROZEN.name, settings.max_length
+        return TextModel(*parts, encoder=reference, embedder=embedder, heads=heads)
 
     notes = _truncation(embedded.truncated, len(x), settings)
     heads = [linear_head(x.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]

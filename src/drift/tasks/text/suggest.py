@@ -1,68 +1,43 @@
-"""Which unlabelled texts to label next: the least certain ones, without near-duplicates."""
+"""Which unlabelled texts to label next: doubtful ones from everywhere in the table, without near-duplicates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from heapq import heappush, heappushpop
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from drift.data.columns import find_column, guess_label_column
-from drift.data.table_writer import TableWriter, with_columns
+from drift.data.table_writer import TableWriter
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import label_of
 from drift.errors import LabelError
+from drift.quality.selection import disagreement, doubt
 from drift.tasks.parts import ROWS_PER_CHUNK, TableOptions, Trained
+from drift.tasks.suggestions import Candidate, Suggestion, choose, filled_in_table, new_pool, offer
 from drift.tasks.text.predict import predicted_chunks, text_column
 
-POOL = 10  # candidates that are kept, as a multiple of the rows that are wanted
-ALIKE = 0.6  # cosine of character 4-grams: two papers on the same news item have about this, other pairs 0.03
+__all__ = ["Suggestion", "suggest_rows"]
 
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A row to label.
-
-    row: counted from 1, as in messages. columns: the row as it is in the table. margin: how far the most likely class
-    is ahead of the second. why: both classes with their probabilities.
-    """
-
-    row: int
-    text: str
-    columns: dict[str, Any]
-    predicted: str
-    confidence: float
-    margin: float
-    why: str
+LABEL = "label"  # the empty column of the new table, if no label column is known
 
 
 def suggest_rows(run: Trained, source: Any, n: int, out: str | Path | None, options: TableOptions) -> list[Suggestion]:
-    """At most `n` rows of a table, the least certain first; also written to `out`, if that is given.
+    """At most `n` rows of a table, the most doubtful first; also written to `out`, if that is given.
 
-    Memory holds ten times `n` rows, however long the table is.
+    Memory does not grow with the table: of very many rows, a random sample that prefers doubtful ones is compared.
     """
     writer = None if out is None else TableWriter(out)  # first, so that a wrong name fails before the work
     text, label = _columns(run, source, options)
-    pool: list[tuple[float, int, Suggestion]] = []  # a heap with the most certain row on top
-    pooled: set[str] = set()  # copies of one text would fill the pool
+    pool = new_pool(n, options.seed)
     for candidate in _candidates(run, source, text, label, options):
-        if candidate.text in pooled:
-            continue
-        pooled.add(candidate.text)
-        entry = (-candidate.margin, -candidate.row, candidate)
-        if len(pool) < POOL * n:
-            heappush(pool, entry)
-        else:
-            pooled.remove(heappushpop(pool, entry)[-1].text)
-    if not pool:
+        offer(pool, candidate)
+    chosen = choose(pool, n, options.seed)
+    if not chosen:
         where = f" in column {label!r}" if label else ""
         raise LabelError(f"{source_name(source)}: every row has a label{where} or no text; nothing is left to suggest")
-    ranked = [candidate for *_, candidate in sorted(pool, reverse=True)]
-    chosen = [ranked[position] for position in _different([candidate.text for candidate in ranked], n)]
     if writer is not None:
         with writer:
-            writer.write(_table(chosen))
+            writer.write(filled_in_table(chosen, label or run.record.columns.get("label") or LABEL))
     return chosen
 
 
@@ -77,53 +52,34 @@ def _columns(run: Trained, source: Any, options: TableOptions) -> tuple[str, str
     return find_column(text, names, name), find_column(label, names, name) if label else None
 
 
-def _candidates(run: Trained, source: Any, text: str, label: str | None, options: TableOptions) -> Iterator[Suggestion]:
+def _candidates(run: Trained, source: Any, text: str, label: str | None, options: TableOptions) -> Iterator[Candidate]:
     """Every row that has a text and no label, with its two most likely classes."""
     classes = run.model.classes
     for piece in predicted_chunks(run, source, text, options.encoding):
         columns = piece.chunk.columns
-        two_best = np.argsort(-piece.probabilities, axis=-1, kind="stable")[:, :2]
-        for row, (first, second) in enumerate(two_best):
-            content = columns[text][row]
-            labeled = label is not None and label_of(columns[label][row]) is not None
-            if labeled or not isinstance(content, str) or not content.strip():
-                continue
-            high, low = (float(piece.probabilities[row, c]) for c in (first, second))
-            yield Suggestion(
+        free = [
+            row
+            for row, content in enumerate(columns[text])
+            if isinstance(content, str) and content.strip() and (label is None or label_of(columns[label][row]) is None)
+        ]
+        texts = [columns[text][row] for row in free]
+        by_head = run.model.head_probabilities(texts)
+        mean = piece.probabilities[free] if by_head is None else by_head.mean(0)
+        doubts = doubt(mean)
+        split = None if by_head is None else disagreement(by_head)
+        vectors = run.model.vectors(texts)
+        two_best = np.argsort(-mean, axis=-1, kind="stable")[:, :2]
+        for place, row in enumerate(free):
+            (first, second), p = two_best[place], mean[place]
+            suggestion = Suggestion(
                 piece.chunk.first + row + 1,
-                content,
+                columns[text][row],
                 {name: values[row] for name, values in columns.items()},
                 classes[first],
-                high,
-                high - low,
-                f"{classes[first]} {100 * high:.0f} %, {classes[second]} {100 * low:.0f} %",
+                float(p[first]),
+                float(p[first] - p[second]),
+                f"{classes[first]} {100 * p[first]:.0f} %, {classes[second]} {100 * p[second]:.0f} %",
+                None if split is None else float(split[place]),
             )
+            yield Candidate(suggestion, float(doubts[place]), None if vectors is None else vectors[place])
         options.tick()
-
-
-def _different(texts: list[str], most: int) -> list[int]:
-    """Positions of texts in order, without those that are too similar to an earlier one."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    # Characters, because not every script puts spaces between words.
-    grams = HashingVectorizer(analyzer="char", ngram_range=(4, 4), n_features=2**18, alternate_sign=False)
-    vectors = grams.transform(texts)  # rows of length 1
-    similarity = np.zeros(len(texts))  # to the most similar chosen text
-    chosen: list[int] = []
-    for position in range(len(texts)):
-        if len(chosen) < most and similarity[position] < ALIKE:
-            chosen.append(position)
-            similarity = np.maximum(similarity, (vectors @ vectors[position].T).toarray()[:, 0])
-    return chosen
-
-
-def _table(chosen: list[Suggestion]) -> dict[str, list[Any]]:
-    """The columns of the table, with the model's prediction for each row."""
-    columns = {name: [each.columns[name] for each in chosen] for name in chosen[0].columns}
-    added: dict[str, list[Any]] = {
-        "row": [each.row for each in chosen],
-        "predicted": [each.predicted for each in chosen],
-        "confidence": [round(each.confidence, 6) for each in chosen],
-        "why": [each.why for each in chosen],
-    }
-    return with_columns(columns, added)

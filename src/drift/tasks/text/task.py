@@ -21,6 +21,8 @@ from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak
 from drift.tasks.parts import HeldOut, Prepared, Usage
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.tasks.text import report
+from drift.tasks.text.check import check_texts
+from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, read_text_data
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, predict_table
@@ -53,7 +55,8 @@ class TextTask(Task):
     measures = CLASS_MEASURES
     load_model = staticmethod(TextModel.load)
     predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
-    suggest = staticmethod(suggest_rows)
+    suggest, check = staticmethod(suggest_rows), staticmethod(check_texts)
+    curve = staticmethod(text_curve)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
     weak_label_sections = staticmethod(report.weak_label_sections)
     service_lines = staticmethod(report.service_lines)

@@ -14,6 +14,7 @@ from drift.data.sentences import Sentences, read_sentences
 from drift.data.table_splits import split_table
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
+from drift.tasks.tokens.filled import with_filled_tags
 from drift.tasks.tokens.settings import TokenDataSettings
 
 if TYPE_CHECKING:
@@ -81,17 +82,18 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
     tables = {part: sources[part] for part in PARTS if sources.get(part) is not None}
     read, column_notes = _read_all(tables, settings)
     train, others = read["train"], {part: table for part, table in read.items() if part != "train"}
+    train, more, filled_notes = with_filled_tags(train, others.get("unlabeled"), sources, settings)
     weak, summary = train.weak, None
     if settings.rules is not None:
         weak, summary = rule_tags(train, rules_of(settings, sources), train.scheme)
     is_weak = settings.is_weak
-    learned = weak if is_weak else train.labels
+    learned = [*(weak if is_weak else train.labels), *(() if more is None else more.labels)]
     classes = _classes(train, learned, "weak tag" if is_weak else "tag")
     gold_tags = train.labels
     if is_weak:  # gold tags only measure; a type without weak tags cannot be learned
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
-    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes]
+    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes, *filled_notes]
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     if kept is not None:
         words = words_of(sizes_of(train), kept)
@@ -100,12 +102,11 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
     if settings.labeled_rows is not None and not is_weak:
         gold = _keep_sentences(gold, sizes_of(sentences), settings.labeled_rows, seed)
     train_words = len(gold)
-    if "unlabeled" in others:
-        more = others["unlabeled"]
+    if more is not None:
         sentences = _joined(sentences, more)
-        blank = np.full(int(sizes_of(more).sum()), UNLABELED)
-        gold = np.concatenate([gold, blank])
-        weak_codes = None if weak_codes is None else np.concatenate([weak_codes, blank])
+        codes = _codes(more, more.labels, classes)  # none but those that were filled in
+        gold = np.concatenate([gold, codes])
+        weak_codes = None if weak_codes is None else np.concatenate([weak_codes, codes])
     dev = tagged_sentences(others["dev"], classes, settings.dev_rows, seed) if "dev" in others else None
     test = None
     if "test" in others:  # dev selects the model, so its tags must be right; test also measures what training lacks

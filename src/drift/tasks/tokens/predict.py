@@ -30,10 +30,9 @@ def predict_sentences(
     Entities whose confidence is below `options.abstain_below` are left out.
     """
     model: TokenModel = run.model
-    column = _column(run, "text", options.column, source, options.encoding)
-    read = _conll_chunks if is_conll(source) else _table_chunks
+    column = trained_column(run, "text", options.column, source, options.encoding)
     with token_writer(out) as write:
-        for chunk in read(source, column, options.encoding):
+        for chunk in chunks_of(source, column, None, options.encoding):
             tags, entities = [], []
             by_sentence = model.predict_proba([row.tokens for row in chunk.rows])
             for row, probabilities in zip(chunk.rows, by_sentence, strict=True):
@@ -77,8 +76,8 @@ def evaluate_sentences(run: Trained, source: Any, options: TableOptions) -> dict
     """Scores on the sentences of a file that have tags."""
     model: TokenModel = run.model
     encoding = options.encoding
-    column = _column(run, "text", options.column, source, encoding)
-    label = _column(run, "label", options.label, source, encoding)
+    column = trained_column(run, "text", options.column, source, encoding)
+    label = trained_column(run, "label", options.label, source, encoding)
     scheme = None if model.entities else "IO"
     sentences = read_sentences(source, tokens=column, label=label, weak="", encoding=encoding, scheme=scheme)
     part = tagged_sentences(sentences, model.classes, refuse=False)
@@ -94,7 +93,7 @@ def evaluate_sentences(run: Trained, source: Any, options: TableOptions) -> dict
     }
 
 
-def _column(run: Trained, content: str, named: str | None, source: Any, encoding: str) -> str | None:
+def trained_column(run: Trained, content: str, named: str | None, source: Any, encoding: str) -> str | None:
     """The column that was named, or the one named in training, if the source has it. content: "text" or "label"."""
     trained = run.record.columns.get(content)
     if named is not None or trained is None:
@@ -103,8 +102,15 @@ def _column(run: Trained, content: str, named: str | None, source: Any, encoding
     return trained if there else None
 
 
-def _conll_chunks(source: Any, column: str | None, encoding: str) -> Iterator[SentenceChunk]:
-    sentences = conll_rows(source, Wanted(column, "", ""), encoding)
+def chunks_of(source: Any, column: str | None, label: str | None, encoding: str) -> Iterator[SentenceChunk]:
+    """Sentences chunk by chunk. label: column of tags to read from CoNLL files; None for none."""
+    if is_conll(source):
+        return _conll_chunks(source, column, label or "", encoding)
+    return _table_chunks(source, column, encoding)
+
+
+def _conll_chunks(source: Any, column: str | None, label: str, encoding: str) -> Iterator[SentenceChunk]:
+    sentences = conll_rows(source, Wanted(column, label, ""), encoding)
     rows = list(islice(sentences, ROWS_PER_CHUNK))
     if not rows:
         raise DataError(f"{source_name(source)} has no tokens in it; give a file with at least one sentence")

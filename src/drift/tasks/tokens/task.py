@@ -20,6 +20,7 @@ from drift.models.locating import words_default
 from drift.tasks.base import Kind, Task
 from drift.tasks.judging import excerpt
 from drift.tasks.parts import HeldOut, Prepared, Usage
+from drift.tasks.tokens.check import check_sentences
 from drift.tasks.tokens.data import TaggedSentences, common_words, read_token_data, rules_of, sizes_of
 from drift.tasks.tokens.judging import judge, weak_tag_shares, weak_tags_of
 from drift.tasks.tokens.model import TokenModel
@@ -28,6 +29,7 @@ from drift.tasks.tokens.record import TokenRecord
 from drift.tasks.tokens.report import type_sections, weak_tag_sections
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
+from drift.tasks.tokens.suggest import suggest_sentences
 from drift.tasks.tokens.tagging import Tagging
 from drift.tasks.tokens.words import LabeledWords
 from drift.training.data import TrainingData
@@ -45,7 +47,11 @@ class TokenTask(Task):
     kinds = KINDS
     finetunes = True
     usage = Usage(
-        ["predict RUN new.jsonl -o tagged.jsonl", "evaluate RUN tagged_by_hand.jsonl"],
+        [
+            "predict RUN new.jsonl -o tagged.jsonl",
+            "evaluate RUN tagged_by_hand.jsonl",
+            "suggest RUN new.jsonl -o to-tag.jsonl",
+        ],
         [
             'run.predict([["Ann", "left", "Bern"]])  # a list of tags for each sentence',
             "# Without this package: transformers.pipeline('token-classification', model=..., the folder `model`)",
@@ -54,6 +60,7 @@ class TokenTask(Task):
 
     load_model = staticmethod(TokenModel.load)
     predict_chunks, evaluate = staticmethod(predict_sentences), staticmethod(evaluate_sentences)
+    check, suggest = staticmethod(check_sentences), staticmethod(suggest_sentences)
     result_sections, weak_label_sections = staticmethod(type_sections), staticmethod(weak_tag_sections)
 
     @classmethod

@@ -38,8 +38,8 @@ def token_writer(out: str | Path | None) -> Iterator[Write]:
         yield lambda chunk, tags, entities: None
         return
     if is_conll(out):
-        with _conll_file(Path(out)) as file:
-            yield lambda chunk, tags, entities: file.writelines(_conll(chunk.rows, tags))
+        with conll_file(Path(out)) as file:
+            yield lambda chunk, tags, entities: file.writelines(conll_lines(chunk.rows, tags))
         return
     form = format_of(Path(out))
     with TableWriter(out) as table:
@@ -54,7 +54,8 @@ def token_writer(out: str | Path | None) -> Iterator[Write]:
 
 
 @contextmanager
-def _conll_file(path: Path) -> Iterator[TextIO]:
+def conll_file(path: Path) -> Iterator[TextIO]:
+    """A file of CoNLL columns, opened to write; it appears only if the block ends without an error."""
     opened: Any = gzip.open if is_gzipped(path) else open
     try:
         with atomic_file(path) as aside, opened(aside, "wt", encoding="utf-8", newline="") as file:
@@ -65,7 +66,8 @@ def _conll_file(path: Path) -> Iterator[TextIO]:
         raise FileError(f"{path} cannot be written ({error.strerror or error})") from error
 
 
-def _conll(rows: Sequence[SentenceRow], tags: Sequence[Sequence[str]]) -> Iterator[str]:
+def conll_lines(rows: Sequence[SentenceRow], tags: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of each sentence: words and tags; a tag may hold a tab, for two columns."""
     for row, row_tags in zip(rows, tags, strict=True):
         if lost := [word for word in row.tokens if NOT_CONLL.search(word)]:
             raise DataError(f"{row.where}: {lost[0]!r} cannot stand in CoNLL columns; write JSON lines instead")

@@ -1,0 +1,59 @@
+"""`drift curve`: would more labels help?"""
+
+from pathlib import Path
+
+import typer
+
+
+def curve(
+    table: str = typer.Argument(..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet, with labels."),
+    out: Path | None = typer.Option(None, "--out", "-o", dir_okay=False, help="Draw the curve: .png, .svg or .pdf."),
+    task: str = typer.Option("text", help="text: one label per text."),
+    text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
+    label: str | None = typer.Option(None, help="Column with the labels; an obvious one is recognised."),
+    encoder: str = typer.Option("default", help="Encoder of texts, by name or folder."),
+    max_length: int = typer.Option(256, min=3, help="Tokens of a text that the encoder reads."),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    seed: int = typer.Option(0, min=0, help="Seed of folds and orders."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
+) -> None:
+    """Show accuracy against the number of labels, and what more labels would add.
+
+    Classifiers are trained on parts of the table's own labels and scored on others; no test set is needed. Unlabelled
+    rows are not used.
+
+    Example:
+
+        drift curve reviews.csv --label topic -o curve.png
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from drift.runs.curve import curve as drawn_curve
+
+    drawn = drawn_curve(
+        table,
+        out=out,
+        task=task,
+        text=text,
+        label=label,
+        encoder=encoder,
+        max_length=max_length,
+        encoding=encoding,
+        seed=seed,
+        quiet=quiet,
+    )
+    console = Console()
+    console.print(f"{drawn.labels:,} labels of {drawn.classes} classes in {escape(drawn.name)}", highlight=False)
+    view = Table(box=None, pad_edge=False)
+    for heading in ("labels", "accuracy", "90 % interval", ""):
+        view.add_column(heading, justify="right" if heading else "left")
+    for point in drawn.points:
+        interval = f"{100 * point.low:.1f} to {100 * point.high:.1f}"
+        how = "measured" if point.measured else "extrapolated"
+        view.add_row(f"{point.labels:,}", f"{100 * point.accuracy:.1f}", interval, how)
+    console.print(view)
+    console.print(drawn.verdict, highlight=False)
+    if out is not None:
+        typer.echo(f"Written: {out}")

@@ -1,0 +1,76 @@
+"""Labels that were filled in after `drift suggest`, merged into the tables of a run on texts."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from drift.data.columns import PREDICTED, guess_label_column
+from drift.data.filled_labels import check_used, merge_labels, read_filled
+from drift.data.tables import read_chunks, source_name
+from drift.data.text_tables import TextColumns, TextTable, choose_held_out, label_of, read_texts
+from drift.errors import ConfigError
+from drift.tasks.text.settings import TextDataSettings
+
+Labels = list[str | None]
+
+
+def with_filled_labels(
+    train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
+) -> tuple[TextTable, Labels | None, list[str]]:
+    """The training table with filled labels, labels of the unlabelled table if some are of it, and notes.
+
+    In a run on weak labels, a filled label replaces the weak label of its row.
+    """
+    tables = sources.get("labels") or settings.labels
+    if not tables:
+        return train, None, []
+    texts, labels, weak = list(train.texts["text"]), train.labels, train.weak
+    more_texts: list[str] = []
+    more: Labels = []
+    names, notes = [train.name], []
+    if (unlabeled := sources.get("unlabeled")) is not None:
+        others = choose_held_out(unlabeled, columns, text=settings.text, need_labels=False, encoding=settings.encoding)
+        table = read_texts(unlabeled, others, encoding=settings.encoding)
+        more_texts, more = list(table.texts["text"]), [None] * len(table)
+        names.append(table.name)
+    for source in tables:
+        label = settings.label or columns.label
+        filled = read_filled(source, text=columns.text, label=label, encoding=settings.encoding)
+        merged = [merge_labels(filled, texts, labels), merge_labels(filled, more_texts, more)]
+        notes += check_used(filled, merged, names)
+        if settings.is_weak:
+            weak = merge_labels(filled, texts, weak).labels
+        labels, more = merged[0].labels, merged[1].labels
+    return replace(train, labels=labels, weak=weak), more if any(more) else None, notes
+
+
+def ignored_labels(source: Any, train: TextColumns, settings: TextDataSettings) -> list[str]:
+    """A warning if the unlabelled table has labels, unless they are merged with `labels`."""
+    count = rows = 0
+    column = None
+    name = source_name(source)
+    if name in settings.labels:
+        return []
+    for chunk in read_chunks(source, encoding=settings.encoding):
+        if column is None:
+            column = _label_column(chunk, train)
+            if column is None:
+                return []
+        count += sum(label_of(value) is not None for value in chunk.columns[column])
+        rows += len(chunk)
+    if not count:
+        return []
+    return [
+        f"warning: {count:,} of {rows:,} rows of {name} have a label in column {column!r}, which --unlabeled ignores;"
+        f" --labels {name} uses them"
+    ]
+
+
+def _label_column(chunk: Any, train: TextColumns) -> str | None:
+    names = list(chunk.columns)
+    if train.label in names:
+        return train.label
+    try:
+        return guess_label_column([name for name in names if name not in PREDICTED], chunk, train.text)
+    except ConfigError:  # several columns could be labels: none is certain
+        return None
