@@ -6,6 +6,7 @@
   sentences, and graphs
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
+- `drift.Annotation`: label texts one by one, while a model learns and chooses the next
 - `drift.Callback`: hooks into training
 """
 
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drift.annotate.session import Annotation
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
     from drift.runs.comparing.compare import compare
@@ -29,6 +31,7 @@ __version__ = "0.1.0"
 
 # Imported when first used, so that `drift --help` does not wait for torch.
 _HOME = {
+    "Annotation": "drift.annotate.session",
     "Callback": "drift.training.callbacks",
     "Game": "drift.core",
     "HardStrategy": "drift.core",
@@ -52,6 +55,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Annotation",
     "Callback",
     "DriftClassifier",
     "Game",

@@ -6,6 +6,7 @@ import warnings
 
 import typer
 
+from drift.cli.annotate import annotate
 from drift.cli.bench import bench
 from drift.cli.cache import cache
 from drift.cli.compare import compare
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (demo, label, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
+for verb in (demo, label, annotate, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
     app.command()(verb)
 for group in (encoders, cache):
     app.add_typer(group)
