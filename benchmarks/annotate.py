@@ -22,9 +22,8 @@ import drift
 from drift.annotate.heads import Heads, Lesson
 from drift.annotate.reading import text_embedder
 from drift.data.tables import read_chunks
-from drift.tasks.scoring import mean_and_spread
 from drift.training.threads import threads
-from recorded import RESULTS, add_line, read_lines, replace_tables, table
+from recorded import RESULTS, add_line, read_lines
 
 LINES, PAGE, FIGURE = RESULTS / "annotate.jsonl", RESULTS / "annotate.md", RESULTS / "figures" / "annotate.png"
 BUDGETS = (10, 20, 50, 100, 150)
@@ -116,7 +115,15 @@ def one_draw(name: str, draw: int, data: Any) -> dict[str, Any]:
             logistic[str(C)][budget] = scores(model.predict(xt), yt)
     seconds = round(time.process_time() - began, 1)
     methods = {"policy": policy, "random": game, **{f"logistic {C}": each for C, each in logistic.items()}}
-    return {"set": name, "draw": draw, "seconds": seconds, "pool": len(x), "test": len(xt), "scores": methods, "audits": audits}
+    return {
+        "set": name,
+        "draw": draw,
+        "seconds": seconds,
+        "pool": len(x),
+        "test": len(xt),
+        "scores": methods,
+        "audits": audits,
+    }
 
 
 def run(sets: list[str], draws: int) -> None:
@@ -130,7 +137,10 @@ def run(sets: list[str], draws: int) -> None:
             with threads(1):
                 line = one_draw(name, draw, data[name])
             add_line(LINES, line)
-            shown = {method: [round(100 * each["accuracy"], 1) for each in by.values()] for method, by in line["scores"].items()}
+            shown = {
+                method: [round(100 * each["accuracy"], 1) for each in by.values()]
+                for method, by in line["scores"].items()
+            }
             print(name, draw, shown, f"{line['seconds']} s", flush=True)
 
 

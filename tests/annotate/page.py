@@ -10,6 +10,29 @@ from tests.report.browser import Browser
 
 CODES = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9, "Escape": 27}
 PATIENCE = 60  # seconds
+# The lowest contrast ratio of any visible text with its background, by the formula of WCAG 2.
+LEAST_CONTRAST = r"""(() => {
+  const linear = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const luminance = (colour) => {
+    const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map(linear);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if (!/rgba\(0, 0, 0, 0\)|transparent/.test(colour)) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const isShown = (e) => e.offsetParent && !e.closest(":disabled")
+    && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+  const ratio = (e) => {
+    const [light, dark] = [luminance(getComputedStyle(e).color), luminance(background(e))].sort((x, y) => y - x);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const texts = document.querySelectorAll("#main p, #main b, #main span, #main h2, #main button, #text, header button");
+  return Math.min(...[...texts].filter(isShown).map(ratio));
+})()"""
 
 
 class Page(Browser):
@@ -48,7 +71,8 @@ class Page(Browser):
         """Click in the middle of the first element that matches."""
         self.until(lambda: self.there(selector))
         box = self.run(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            " e.scrollIntoView({block: 'center'});"
             " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         where = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}

@@ -46,7 +46,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of training. labels: trained on. changed: share of predictions that changed; None in the first round."""
+    """One round of training. labels: trained on. changed: share of predictions that changed; None in the first."""
 
     labels: int
     accuracy: float | None
@@ -77,7 +77,7 @@ def advice(now: Estimate, rounds: list[Round], target: float | None = None) -> t
     """What to do next: one of "early", "go on", "level" and "enough", and a sentence that says why."""
     if now.accuracy is None or now.audited < ENOUGH:
         missing = ENOUGH - now.audited
-        return "early", f"Too early to say: {missing} more random {_texts(missing)} until there is an estimate."
+        return "early", f"Too early to say: an estimate needs {missing} more random {_texts(missing)}."
     if target is not None and now.low >= target:
         return "enough", f"Good enough: even the low end of the interval is above {100 * target:.0f} %."
     changes = [each.changed for each in rounds[-LOOK_BACK:] if each.changed is not None]

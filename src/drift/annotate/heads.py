@@ -1,8 +1,8 @@
 """Linear heads on fixed vectors, trained as by `drift fit` but in half a second, for labels that come in one by one.
 
-The settings are those of `drift fit`, except for `QUICK`. Every head leaves out a fifth of the labels, so that each label is predicted by heads that were not trained on it: this
-is what the accuracy estimate and the list of suspected label errors are made of. The same differences make the heads
-disagree where the labels do not decide.
+The settings are those of `drift fit`, except for `QUICK`. Every head leaves out a fifth of the labels, so that each
+label is predicted by a head that was not trained on it: this is what the accuracy estimate and the list of suspected
+label errors are made of. The same differences make the heads disagree where the labels do not decide.
 """
 
 from dataclasses import dataclass, field
@@ -101,7 +101,9 @@ class Heads:
         student = Stacked([linear_head(self.x.shape[1], classes) for _ in seeds])
         folds = None if lesson.weak else left_out(codes, len(seeds), seed=lesson.seed)
         everything = np.arange(len(lesson.rows))
-        kept = np.stack([everything if folds is None else np.setdiff1d(everything, fold) for fold in _each(folds, seeds)])
+        kept = np.stack(
+            [everything if folds is None else np.setdiff1d(everything, fold) for fold in _each(folds, seeds)]
+        )
         examples = Vectors(self.x)
         rest = self._played(lesson)
         training = TrainingData(
@@ -109,7 +111,9 @@ class Heads:
             Unlabeled(examples, torch.from_numpy(rest).expand(len(seeds), -1)) if len(rest) else None,
             weak=lesson.weak,
             labels_are=None if lesson.weak else "per-class",  # the policy asks for rare classes more often
-            left_out=None if folds is None else Labeled(examples, *map(torch.from_numpy, (lesson.rows[folds], codes[folds]))),
+            left_out=None
+            if folds is None
+            else Labeled(examples, *map(torch.from_numpy, (lesson.rows[folds], codes[folds]))),
         )
         plan = TrainingSettings(**{**settings["training"], "seed": lesson.seed})
         with threads(1):

@@ -60,7 +60,9 @@ class Journal:
     def __enter__(self) -> "Journal":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _write(self, event: Mapping[str, Any]) -> None:
@@ -125,8 +127,8 @@ class _Lock:
             owner = file.read(20).decode("ascii", "replace").strip()
             file.close()
             raise StateError(
-                f"another drift annotate{f' (process {owner})' if owner else ''} works on these labels; use its page, or"
-                " stop it first"
+                f"another drift annotate{f' (process {owner})' if owner else ''} works on these labels;"
+                " use its page, or stop it first"
             ) from error
         file.truncate(0)
         file.write(str(os.getpid()).encode())

@@ -106,6 +106,7 @@ class Learner:
         """Whether a round is being trained."""
         with self._condition:
             return self._working
+
     @property
     def _working(self) -> bool:
         return self._running is not None or self._waiting is not None
@@ -149,7 +150,8 @@ class Learner:
     def _serve(self) -> None:
         """Send the vectors, then wait for results."""
         process = self._process
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         file = _file_of(self._vectors)
         try:
             if file is not None:
@@ -203,7 +205,7 @@ class Learner:
 
 
 def _file_of(vectors: np.ndarray) -> str | None:
-    """The npy file that holds exactly these vectors, if they are memory-mapped from one; a part of one does not count."""
+    """The npy file that holds exactly these vectors, if they are memory-mapped from one and not a part of it."""
     if not (isinstance(vectors, np.memmap) and isinstance(vectors.base, mmap.mmap)):
         return None
     try:

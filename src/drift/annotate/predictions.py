@@ -28,7 +28,8 @@ class Predictions:
     @classmethod
     def of(cls, result: Result) -> "Predictions":
         """The predictions of a round."""
-        assert result.probabilities is not None and result.left_out is not None
+        assert result.probabilities is not None
+        assert result.left_out is not None
         known = ~np.isnan(result.left_out).any(1)
         held = dict(zip(result.job.rows[known].tolist(), result.left_out[known], strict=True))
         if result.job.weak:

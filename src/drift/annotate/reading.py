@@ -14,7 +14,8 @@ from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, choose_columns, label_of, text_of
 from drift.data.texts import checked
 from drift.errors import ConfigError, DataError, ShapeError
-from drift.models.embedding import Embedder
+from drift.models.embedding import Embedder, longest
+from drift.models.encoders import load_encoder
 from drift.runs.load import load
 from drift.tasks import TASKS
 from drift.training.progress import progress
@@ -78,7 +79,9 @@ class Pool:
         """Vectors of all texts, `(n, D)`: the given ones, or those of `drift fit`, from the cache if they are there."""
         if vectors is not None:
             if np.ndim(vectors) != 2 or len(vectors) != len(self.texts):
-                raise ShapeError(f"vectors has shape {np.shape(vectors)}; give one row for each of {len(self.texts)} texts")
+                raise ShapeError(
+                    f"vectors has shape {np.shape(vectors)}; give one row for each of {len(self.texts)} texts"
+                )
             return vectors
         return text_embedder(encoder).embed(self.texts, progress=partial(progress, shown=not quiet)).vectors
 
@@ -88,7 +91,9 @@ def text_embedder(encoder: str) -> Embedder:
     task = TASKS["text"]
     defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False)["model"]
     settings: Any = task.model_settings(**{**defaults, "name": encoder})
-    return Embedder(encoder, max_length=settings.max_length, pool=settings.pool, precision=settings.precision)
+    loaded = load_encoder(encoder)
+    length = min(settings.max_length, longest(*loaded))
+    return Embedder(encoder, max_length=length, pool=settings.pool, precision=settings.precision, loaded=loaded)
 
 
 def read_pool(

@@ -30,7 +30,8 @@ HOST = "127.0.0.1"
 MOST_BYTES = 1_000_000  # of a request
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
 )
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS = {
@@ -140,10 +141,10 @@ class Server:
         with needed_for("drift annotate", "pip install 'drift-ssl[annotate]'"):
             import uvicorn
 
+        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
         config = uvicorn.Config(
-            self.app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none", loop="asyncio",
-            timeout_graceful_shutdown=2,
-        )  # fmt: skip
+            self.app, lifespan="off", ws="none", loop="asyncio", timeout_graceful_shutdown=2, **quiet
+        )
         self._uvicorn = uvicorn.Server(config)
         try:
             self._uvicorn.run(sockets=[self.socket])

@@ -65,7 +65,12 @@ def progress_view(session: Annotation) -> dict[str, Any]:
             "rounds": len(state.rounds),
             "can_undo": state.can_undo,
             "classes": [
-                {"name": each.name, "guideline": each.guideline, "labels": int(counts[each.id]), "share": shares.get(each.id)}
+                {
+                    "name": each.name,
+                    "guideline": each.guideline,
+                    "labels": int(counts[each.id]),
+                    "share": shares.get(each.id),
+                }
                 for each in state.active
             ],
             "estimate": asdict(at),
@@ -112,7 +117,13 @@ def errors_view(session: Annotation) -> dict[str, Any]:
     """Labels that are probably wrong, the most suspicious first."""
     with session.lock:
         found = [
-            {"row": row, "text": excerpt(session.texts[row]), "predicted": name, "confidence": p, **marks_of(session, row)}
+            {
+                "row": row,
+                "text": excerpt(session.texts[row]),
+                "predicted": name,
+                "confidence": p,
+                **marks_of(session, row),
+            }
             for row, name, p in session.suspects()
         ]
         return {"rows": found, "judged": session.judged}
@@ -164,7 +175,9 @@ def _differs(session: Annotation) -> np.ndarray:
         names[row] = state.classes[mark.id].name
     differs = np.zeros(len(names), dtype=bool)
     for votes in session.pool.weak.values():
-        differs |= np.array([vote is not None and name != "" and vote != name for vote, name in zip(votes, names, strict=True)])
+        differs |= np.array(
+            [vote is not None and name != "" and vote != name for vote, name in zip(votes, names, strict=True)]
+        )
     return differs
 
 
@@ -181,4 +194,9 @@ def _of_class(session: Annotation, name: str, codes: np.ndarray | None) -> np.nd
 
 def _changed(session: Annotation, row: int, before: int, after: int) -> dict[str, Any]:
     classes = session.state.classes
-    return {"row": row, "text": excerpt(session.texts[row])[:120], "before": classes[before].name, "after": classes[after].name}
+    return {
+        "row": row,
+        "text": excerpt(session.texts[row])[:120],
+        "before": classes[before].name,
+        "after": classes[after].name,
+    }

@@ -9,9 +9,15 @@ import typer
 def annotate(
     table: str = typer.Argument(..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet."),
     out: Path = typer.Option(
-        ..., "--out", "-o", dir_okay=False, help="Table of labels to write; LABELS.journal beside it keeps every action."
+        ...,
+        "--out",
+        "-o",
+        dir_okay=False,
+        help="Table of labels to write; LABELS.journal beside it keeps every action.",
     ),
-    classes: str = typer.Option("", help='Names of the classes: "bug, question, praise". More can be added in the page.'),
+    classes: str = typer.Option(
+        "", help='Names of the classes: "bug, question, praise". More can be added in the page.'
+    ),
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
     label: str | None = typer.Option(
         None, help='Column with labels to go on from; an obvious one is recognised, "" is none.'

@@ -31,7 +31,23 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (demo, label, annotate, fit, predict, evaluate, report, bench, compare, tsne, suggest, methods, models, datasets):
+VERBS = (
+    demo,
+    label,
+    annotate,
+    fit,
+    predict,
+    evaluate,
+    report,
+    bench,
+    compare,
+    tsne,
+    suggest,
+    methods,
+    models,
+    datasets,
+)
+for verb in VERBS:
     app.command()(verb)
 for group in (encoders, cache):
     app.add_typer(group)

@@ -21,12 +21,12 @@ function accuracy(p) {
   const counts = h("p", { class: "small" }, `${grouped(p.labels)} of ${grouped(p.usable)} labelled`,
     p.skipped ? ` · ${grouped(p.skipped)} skipped` : "", p.flagged ? ` · ${grouped(p.flagged)} flagged` : "");
   if (!p.audit_every) return h("section", { class: "panel" }, head, h("p", {}, "There is no estimate: the random audit is off."), counts);
-  const known = at.accuracy !== null;
+  const known = at.accuracy !== null && p.advice.verdict !== "early"; // a share of three texts would only mislead
   const big = h("p", { class: known ? "big" : "big none" }, known ? percent(at.accuracy) : "–",
     known ? h("span", { class: "interval" }, `${percent(at.low).replace(" %", "")}–${percent(at.high)}`) : null);
   const basis = h("p", { class: "small" }, known
     ? `${at.right} of ${at.audited} random audits right, 95 % interval`
-    : `Every ${ordinal(p.audit_every)} text is drawn at random to measure this.`);
+    : `Every ${ordinal(p.audit_every)} text is drawn at random to measure this.${at.audited ? ` So far ${at.right} of ${at.audited} were right.` : ""}`);
   return h("section", { class: "panel" }, head, big, basis, curve(p),
     h("p", { class: `advice ${p.advice.verdict.replace(" ", "-")}` }, p.advice.text), counts);
 }
