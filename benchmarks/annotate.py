@@ -22,8 +22,9 @@ import drift
 from drift.annotate.heads import Heads, Lesson
 from drift.annotate.reading import text_embedder
 from drift.data.tables import read_chunks
+from drift.tasks.scoring import mean_and_spread
 from drift.training.threads import threads
-from recorded import RESULTS, add_line, read_lines
+from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
 LINES, PAGE, FIGURE = RESULTS / "annotate.jsonl", RESULTS / "annotate.md", RESULTS / "figures" / "annotate.png"
 BUDGETS = (10, 20, 50, 100, 150)
@@ -158,8 +159,80 @@ def main() -> None:
         write_tables()
 
 
+def best_logistic(lines: list[dict[str, Any]], budget: int) -> list[float]:
+    """Scores of the strength with the best mean on test: the baseline gets the benefit of the doubt."""
+    by_strength = [measured(lines, f"logistic {C}", budget) for C in STRENGTHS]
+    return max(by_strength, key=lambda each: float(np.mean(each)))
+
+
+def measured(lines: list[dict[str, Any]], method: str, budget: int) -> list[float]:
+    """One score per draw: accuracy, or macro-F1 where classes are skewed."""
+    name = "macro_f1" if lines[0]["set"] == "skewed" else "accuracy"
+    return [line["scores"][method][str(budget)][name] for line in lines]
+
+
 def write_tables() -> None:
-    raise SystemExit("not yet")
+    by_set: dict[str, list[dict[str, Any]]] = {}
+    for line in read_lines(LINES):
+        by_set.setdefault(line["set"], []).append(line)
+    rows, audits, curves = [], [], {}
+    for name, lines in by_set.items():
+        curves[name] = {title: {} for title in METHODS.values()}
+        for method, title in METHODS.items():
+            cells = []
+            for budget in BUDGETS:
+                if method == "policy" and budget not in BUDGETS[:-1]:
+                    cells.append("")
+                    continue
+                found = best_logistic(lines, budget) if method == "logistic" else measured(lines, method, budget)
+                curves[name][title][budget] = found
+                cells.append(mean_and_spread(found))
+            rows.append([name, len(lines), title, *cells])
+        for at, budget in enumerate(BUDGETS[:-1]):
+            found = [line["audits"][at] for line in lines if line["audits"][at][1]]
+            if found:
+                covered = [low <= truth <= high for _, _, _, low, high, truth in found]
+                error = np.mean([accuracy - truth for _, _, accuracy, _, _, truth in found])
+                width = np.mean([high - low for _, _, _, low, high, _ in found])
+                share = f"{sum(covered)} of {len(covered)}"
+                audits.append(
+                    [
+                        name,
+                        budget,
+                        f"{np.mean([each[1] for each in found]):.1f}",
+                        share,
+                        f"{100 * error:+.1f}",
+                        f"{100 * width:.0f}",
+                    ]
+                )
+    headings = ["data", "draws", "labels chosen by, model", *(f"{budget} labels" for budget in BUDGETS)]
+    more = ["data", "labels", "audited", "interval contains the truth", "mean error", "mean width"]
+    replace_tables(PAGE, table(headings, rows), table(more, audits))
+    draw(curves)
+
+
+def draw(curves: dict[str, dict[str, dict[int, list[float]]]]) -> None:
+    """Means with standard errors against labels, one panel per data set."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, len(curves), figsize=(3.6 * len(curves), 3.1), squeeze=False)
+    for panel, (name, methods) in zip(panels[0], curves.items(), strict=True):
+        for title, by_budget in methods.items():
+            budgets = sorted(by_budget)
+            means = [100 * float(np.mean(by_budget[b])) for b in budgets]
+            errors = [100 * float(np.std(by_budget[b], ddof=1) / len(by_budget[b]) ** 0.5) for b in budgets]
+            panel.errorbar(budgets, means, errors, marker="o", markersize=3, capsize=2, label=title)
+        panel.set_title(name)
+        panel.set_xlabel("labels")
+        panel.set_ylabel("macro-F1 on test, %" if name == "skewed" else "accuracy on test, %")
+        panel.grid(alpha=0.3)
+    panels[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    FIGURE.parent.mkdir(exist_ok=True)
+    figure.savefig(FIGURE, dpi=150)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import drift
-from drift.annotate.worker import receive, send
+from drift.annotate.messages import receive, send
 from drift.errors import ConfigError, FileError, LabelError, StateError
 from tests.annotate.small import CLASSES, answer, clusters, session
 
@@ -205,6 +205,14 @@ def test_a_label_that_cannot_be_written_is_not_kept(tmp_path: Path, monkeypatch:
         with pytest.raises(FileError, match="not saved"):
             opened.label(0, "bug")
     assert opened.labels()[0] is None
+    opened.label(1, "bug")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(FileError, match="not saved"):
+            opened.undo()
+    assert opened.labels()[:2] == [None, "bug"]
+    opened.undo()
+    assert opened.labels()[:2] == [None, None]
     opened.label(1, "bug")
     opened.close()
     assert session(journal=tmp_path / "j")[0].labels()[:2] == [None, "bug"]

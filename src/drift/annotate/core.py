@@ -11,16 +11,16 @@ import numpy as np
 from drift.annotate.estimate import Estimate, estimate
 from drift.annotate.journal import Journal
 from drift.annotate.learner import InlineLearner, Job, Learner, Result
-from drift.annotate.policy import Audit, is_audit
+from drift.annotate.policy import RANDOM, Audit, is_audit
 from drift.annotate.predictions import Predictions, learned_more
 from drift.annotate.reading import Pool
 from drift.annotate.state import Class, Mark, State
-from drift.annotate.wording import why
+from drift.annotate.wording import CHOSEN, WAITING, why
 from drift.data.cache import content_key
 from drift.errors import LabelError, StateError
 
 FIRST_ROUND = 4  # labels before the first round of training
-EVERY, GROWTH = 3, 0.04  # labels between rounds: at least so many, and this part of all labels
+EVERY, GROWTH = 5, 0.05  # labels between rounds: at least so many, and this part of all labels
 FLIPS_KEPT = 200  # texts whose prediction changed, to show
 
 
@@ -89,10 +89,10 @@ class SessionCore:
         if learner is not None:
             learner.close()
         with self._lock:
+            self._closed = True
             if journal is not None:
                 journal.close()
                 self._journal = None
-                self._closed = True
 
     # What the page reads; see `drift.annotate.views`.
 
@@ -138,7 +138,7 @@ class SessionCore:
 
     def describe(self, row: int) -> Question:
         """A text of the person's choice, in the form of a question."""
-        return self._described(self._row(row), False, "chosen")
+        return self._described(self._row(row), False, CHOSEN)
 
     def folded(self, row: int) -> str:
         """A text for a search that ignores case."""
@@ -186,13 +186,13 @@ class SessionCore:
         if is_audit(count, self.audit_every):
             row = self._audit.next(taken, self._answered_audits())
             if row is not None:
-                return self._described(row, True, "random")
+                return self._described(row, True, RANDOM)
         while self._queue:
             row, reason = self._queue.pop(0)
             if not taken[row]:
                 return self._described(row, False, reason)
         row = self._audit.next(taken, [])
-        return None if row is None else self._described(row, False, "waiting")
+        return None if row is None else self._described(row, False, WAITING)
 
     def _described(self, row: int, audit: bool, reason: str) -> Question:
         names = {each.id: each.name for each in self._state.classes.values()}
@@ -336,5 +336,6 @@ class SessionCore:
     def _class(self, name: str) -> Class:
         each = self._state.find(str(name))
         if each is None:
-            raise LabelError(f"{name!r} is not a class; the classes are {', '.join(self.classes) or 'none yet'}")
+            known = ", ".join(each.name for each in self._state.active)
+            raise LabelError(f"{name!r} is not a class; the classes are {known or 'none yet'}")
         return each

@@ -41,7 +41,7 @@ def write_labels(session: Annotation, out: str | Path) -> tuple[str, str]:
                 "flag": ["flag" if row in flags else None for row in rows],
                 "note": [notes.get(row) for row in rows],
             }
-            columns[column] = labels[start : start + size]
+            columns[column] = list[Any](labels[start : start + size])
             for name, values in added.items():
                 while name in columns:
                     name += "_by_drift"

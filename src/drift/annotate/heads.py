@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from drift.annotate.learner import HEADS
 from drift.data.examples import Labeled, Unlabeled, Vectors
 from drift.data.folds import left_out
 from drift.data.labels import UNLABELED
@@ -26,7 +27,6 @@ from drift.training.settings import TrainingSettings
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
-HEADS = 5  # one per fold; more of them predict the same
 QUICK = {  # beside the settings of `drift fit`: a round takes a fifth of the time, and is as good with few labels
     "training": {"unlabeled_batch_size": 256, "window": 25, "tolerance": 0.02, "initial_steps": 300, "steps": 300},
     "method": {"coupling": "shared"},  # exact for linear heads without dropout, and needs no backward of the teacher
@@ -134,7 +134,7 @@ class Heads:
     def _predict(self, student: Stacked) -> tuple[np.ndarray, np.ndarray]:
         """Mean probabilities `(n, C)`, and the part of the uncertainty that is between the heads, `(n,)`."""
         means, between = [], []
-        for x in self.x.split(ROWS_PER_FORWARD):
+        for x in torch.split(self.x, ROWS_PER_FORWARD):
             p = student(x.expand(self.heads, *x.shape)).softmax(-1)  # (heads, N, C)
             mean = p.mean(0)
             means.append(mean)
@@ -162,7 +162,8 @@ def _each(folds: np.ndarray | None, seeds: tuple[int, ...]) -> Any:
 
 
 def _entropy(p: Tensor) -> Tensor:
-    return torch.special.entr(p).sum(-1)
+    entropy: Tensor = torch.special.entr(p).sum(-1)
+    return entropy
 
 
 def _spread(p: np.ndarray, present: np.ndarray, classes: int) -> np.ndarray:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from drift.annotate.heads import HEADS, Heads
-from drift.annotate.worker import receive, send, work
+from drift.annotate.messages import receive, send
 from drift.errors import StateError
 
+HEADS = 5  # one per fold of the labels; more of them predict the same
 MOST_STARTS = 4  # of the training process, if it keeps ending
 
 
@@ -71,9 +71,12 @@ class InlineLearner:
     def __init__(self, vectors: np.ndarray, done: Callable[[Result], None], *, heads: int = HEADS) -> None:
         self.vectors, self.done = vectors, done
         self._count = heads
-        self._heads: Heads | None = None
+        self._heads: Any = None
 
     def submit(self, job: Job) -> None:
+        from drift.annotate.heads import Heads  # late: a page, which trains in another process, opens sooner without
+        from drift.annotate.worker import work
+
         self._heads = self._heads or Heads(self.vectors, heads=self._count)
         fields, arrays = _message(job)
         self.done(_result(job, work(self._heads, self.vectors, fields, arrays)))

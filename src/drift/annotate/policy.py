@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CANDIDATES = 3000  # rows that are compared; a random sample of more is as good, and takes constant time
+CANDIDATES = 1500  # rows that are compared; a random sample of more is as good, and takes constant time
 NEIGHBOURS = 15  # whose mean similarity is the density of a row
 HALF_WAY = 20.0  # labels at which the model's doubt counts as much as novelty
 DENSITY = 0.5  # weight of ρ

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, choose_columns, label_of, text_of
 from drift.data.texts import checked
 from drift.errors import ConfigError, DataError, ShapeError
-from drift.models.embedding import Embedder, longest
-from drift.models.encoders import load_encoder
-from drift.runs.load import load
-from drift.tasks import TASKS
 from drift.training.progress import progress
-from drift.weak import RuleSet
-from drift.weak import label as label_by_rules
+
+if TYPE_CHECKING:
+    from drift.models.embedding import Embedder
+    from drift.weak import RuleSet
 
 RULES = "rules"  # the name of the votes of rules among the noisy labels
 
@@ -86,8 +84,12 @@ class Pool:
         return text_embedder(encoder).embed(self.texts, progress=partial(progress, shown=not quiet)).vectors
 
 
-def text_embedder(encoder: str) -> Embedder:
+def text_embedder(encoder: str) -> "Embedder":
     """The embedder of `drift fit` for texts, with its default settings."""
+    from drift.models.embedding import Embedder, longest
+    from drift.models.encoders import load_encoder
+    from drift.tasks import TASKS
+
     task = TASKS["text"]
     defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False)["model"]
     settings: Any = task.model_settings(**{**defaults, "name": encoder})
@@ -107,7 +109,11 @@ def read_pool(
     encoding: str = "utf-8",
 ) -> Pool:
     """Read everything; arguments as of `Annotation`."""
-    run = None if start_from is None else load(start_from) if not hasattr(start_from, "predict_proba") else start_from
+    run = start_from
+    if run is not None and not hasattr(run, "predict_proba"):
+        from drift.runs.load import load
+
+        run = load(run)
     if isinstance(source, (list, tuple)) and all(isinstance(each, str) for each in source):
         if weak or label:
             raise ConfigError("a list of texts has no columns; give a table, or leave label and weak out")
@@ -117,13 +123,17 @@ def read_pool(
         pool, extra = _read_table(source, text, label, weak, encoding, rules)
         pool.run = run
     if rules is not None:
+        from drift.weak import label as label_by_rules
+
         name = "text" if pool.columns is None else pool.columns.text
         found = label_by_rules({**extra, name: pool.texts}, _rule_set(rules), text=name)
         pool.weak[RULES] = list(found.labels)
     return pool
 
 
-def _rule_set(rules: Any) -> RuleSet:
+def _rule_set(rules: Any) -> "RuleSet":
+    from drift.weak import RuleSet
+
     return rules if isinstance(rules, RuleSet) else RuleSet.from_file(rules)
 
 

@@ -51,6 +51,7 @@ class State:
     _undo: list[tuple[str, list[tuple[str, int, Any]]]] = field(default_factory=list)
     _changes: list[tuple[str, int, Any]] = field(default_factory=list)
     _last: str = ""
+    _undone: tuple[str, list[tuple[str, int, Any]]] = ("", [])
 
     def apply(self, event: Mapping[str, Any]) -> None:
         """Make the change that an event describes."""
@@ -69,9 +70,12 @@ class State:
         """Take back the last event, which could not be written to the journal."""
         for table, key, old in reversed(self._changes):
             self._put(table, key, old)
-        if self._last in ("undo", "round"):
-            raise StateError("the journal cannot be written; start the command again")
-        self._undo.pop()
+        if self._last == "undo":
+            self._undo.append(self._undone)
+        elif self._last == "round":
+            self.rounds.pop()
+        else:
+            self._undo.pop()
 
     @property
     def can_undo(self) -> bool:
@@ -168,9 +172,9 @@ class State:
             self._undo.pop()
         if not self._undo:
             raise StateError("there is nothing to undo")
-        _, changes = self._undo.pop()
-        for table, key, old in reversed(changes):
-            self._put(table, key, old)
+        self._undone = self._undo.pop()
+        for table, row, old in reversed(self._undone[1]):
+            self._set(table, row, old)
 
     def _add(self, name: str, guideline: str) -> None:
         name = checked_name(name)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from drift.annotate.session import Annotation, Question
+from drift.annotate.core import Question
+from drift.annotate.session import Annotation
 from drift.errors import ConfigError
 
 PAGE_ROWS = 50
@@ -149,7 +150,12 @@ def _kept(session: Annotation, show: str) -> np.ndarray:
     if show == "all":
         flags[:] = True
     elif show in ("labelled", "flagged", "noted", "skipped"):
-        names = {"labelled": state.marks, "flagged": state.flags, "noted": state.notes, "skipped": state.skipped}
+        names: dict[str, dict[int, Any]] = {
+            "labelled": state.marks,
+            "flagged": state.flags,
+            "noted": state.notes,
+            "skipped": state.skipped,
+        }
         flags[list(names[show])] = True
     elif show == "changed":
         flags[[row for row, *_ in session.flips]] = True

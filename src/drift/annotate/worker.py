@@ -1,49 +1,23 @@
 """The process that trains: it reads jobs from standard input and writes results to standard output.
 
 A process of its own, so that training never holds up a click, and a plain subprocess, so that a notebook or a script
-without a main guard can start one. A message is a line of JSON, and the bytes of the arrays that it names. When the
+without a main guard can start one. When the
 parent ends, however it ends, standard input closes, and the worker ends too.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from drift.annotate.heads import Heads, Lesson, Outcome, can_learn
+from drift.annotate.messages import receive, send
 from drift.annotate.policy import choose
 
 QUEUE = 30  # texts to ask about until the next round has been trained
 NICE = 10  # a page, or anything else the person does, goes first
-
-
-def send(stream: IO[bytes], message: Mapping[str, Any], **arrays: np.ndarray) -> None:
-    """Write a message."""
-    parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    shapes = {name: [part.dtype.str, list(part.shape)] for name, part in parts.items()}
-    stream.write(json.dumps({**message, "arrays": shapes}).encode() + b"\n")
-    for part in parts.values():
-        stream.write(part.tobytes())
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Read a message; None at the end of the stream."""
-    line = stream.readline()
-    if not line.endswith(b"\n"):
-        return None
-    message = json.loads(line)
-    arrays = {}
-    for name, (dtype, shape) in message.pop("arrays").items():
-        size = int(np.dtype(dtype).itemsize * np.prod(shape, dtype=np.int64))
-        content = stream.read(size)
-        if len(content) < size:
-            return None
-        arrays[name] = np.frombuffer(content, dtype=dtype).reshape(shape).copy()
-    return message, arrays
 
 
 def work(heads: Heads, vectors: np.ndarray, job: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
