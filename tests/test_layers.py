@@ -21,7 +21,8 @@ METHODS = MODELS | {"models", "weak"}
 TRAINING = METHODS | {"methods"}
 TASKS = TRAINING | {"training", "report", "quality"}
 RUNS = TASKS | {"tasks", "presets", "version"}
-PAPER = RUNS | {"runs", "estimator"}
+ANNOTATE = RUNS | {"runs"}
+PAPER = ANNOTATE | {"estimator"}
 ALLOWED = {
     "errors": set(),
     "settings": {"errors"},
@@ -38,8 +39,9 @@ ALLOWED = {
     "estimator": TRAINING | {"training", "version"},
     "tasks": TASKS,
     "runs": RUNS,
+    "annotate": ANNOTATE,
     "paper": PAPER,
-    "cli": PAPER | {"paper"},
+    "cli": PAPER | {"paper", "annotate"},
 }
 # Parts that are a layer of their own: the paper's presets are data that `drift.fit(preset=...)` reads.
 LAYER_OF = {"drift.paper.presets": "presets", "drift.__main__": "cli"}

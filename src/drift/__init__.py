@@ -7,6 +7,7 @@
 - `drift.check`: what is suspicious in a table, such as wrong labels; `drift.curve`: would more labels help?
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
+- `drift.Annotation`: label texts one by one, while a model learns and chooses the next
 - `drift.Callback`: hooks into training
 """
 
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from drift.annotate.session import Annotation
     from drift.core import Game, HardStrategy, Response, SoftStrategy, Strategy
     from drift.estimator import DriftClassifier
     from drift.runs.check import check
@@ -32,6 +34,7 @@ __version__ = "0.1.0"
 
 # Imported when first used, so that `drift --help` does not wait for torch.
 _HOME = {
+    "Annotation": "drift.annotate.session",
     "Callback": "drift.training.callbacks",
     "Game": "drift.core",
     "HardStrategy": "drift.core",
@@ -57,6 +60,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Annotation",
     "Callback",
     "DriftClassifier",
     "Game",

@@ -6,6 +6,7 @@ import warnings
 
 import typer
 
+from drift.cli.annotate import annotate
 from drift.cli.bench import bench
 from drift.cli.cache import cache
 from drift.cli.check import check
@@ -32,9 +33,10 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
-for verb in (
+VERBS = (
     demo,
     label,
+    annotate,
     fit,
     predict,
     evaluate,
@@ -48,7 +50,8 @@ for verb in (
     methods,
     models,
     datasets,
-):
+)
+for verb in VERBS:
     app.command()(verb)
 for group in (encoders, cache):
     app.add_typer(group)

@@ -1,0 +1,259 @@
+"""`drift.Annotation`: a labelling session without a page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.annotate.core import Question, SessionCore
+from drift.annotate.estimate import Estimate, advice
+from drift.annotate.policy import AUDIT_EVERY
+from drift.annotate.reading import read_pool
+from drift.annotate.state import By
+from drift.errors import ConfigError
+
+
+class Annotation(SessionCore):
+    """Label texts one by one, while a model learns from every label and chooses the next text.
+
+        session = drift.Annotation(texts, classes=["bug", "question", "praise"])
+        while (question := session.next()) is not None:
+            session.label(question.row, ask_a_person(question.text))
+        print(session.estimate())
+
+    Every fifth text is drawn at random, so that `estimate` is a fair account of how good the model is. The page of
+    `drift annotate` is made of these methods.
+
+    Parameters
+    ----------
+    source : path, DataFrame, Dataset or sequence of str
+        The texts.
+    classes : sequence of str, default=()
+        Names of the classes. More can be added later; those of the label column are added by themselves.
+    text, label : str, default=None
+        Columns with texts, and with labels that exist already. By default obvious ones are recognised; a label of ""
+        means that there is none.
+    weak : sequence of str, default=()
+        Columns with noisy labels, which are shown, compared, and used as predictions until the model is better.
+    rules : path or RuleSet, default=None
+        Rules that give noisy labels, used in the same way.
+    start_from : Run or path, default=None
+        A run whose predictions are used until the model is better, and whose classes are added.
+    journal : path, default=None
+        File in which every label is stored at once. If it exists, the session goes on where it was. Without one, labels
+        are only in memory.
+    encoder : str, default="default"
+        Encoder that turns texts into vectors.
+    vectors : array of shape (n_texts, n_features), default=None
+        Vectors of the texts, in place of those of an encoder.
+    audit_every : int, default=5
+        Every so many questions, one is drawn at random. 0 switches the audit and the estimate off.
+    background : bool, default=False
+        Train in another process, so that no call waits for it. Otherwise some calls of `label` train first.
+    heads : int, default=5
+        Number of heads that are trained at once.
+    encoding : str, default="utf-8"
+        Encoding of text files.
+    seed : int, default=0
+        Random seed.
+    quiet : bool, default=True
+        Show no progress bar while texts are embedded.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        classes: Sequence[str] = (),
+        *,
+        text: str | None = None,
+        label: str | None = None,
+        weak: Sequence[str] = (),
+        rules: Any = None,
+        start_from: Any = None,
+        journal: str | Path | None = None,
+        encoder: str = "default",
+        vectors: np.ndarray | None = None,
+        audit_every: int = AUDIT_EVERY,
+        background: bool = False,
+        heads: int = 5,
+        encoding: str = "utf-8",
+        seed: int = 0,
+        quiet: bool = True,
+    ) -> None:
+        if isinstance(classes, str):
+            raise ConfigError(f"classes is the text {classes!r}; give a list of names")
+        if audit_every < 0 or audit_every == 1:
+            raise ConfigError(f"audit_every={audit_every}: give 2 or more, or 0 for no audit")
+        pool = read_pool(
+            source, text=text, label=label, weak=weak, rules=rules, start_from=start_from, encoding=encoding
+        )
+        super().__init__(
+            pool,
+            classes,
+            journal=journal,
+            encoder=encoder,
+            vectors=vectors,
+            audit_every=audit_every,
+            background=background,
+            heads=heads,
+            seed=seed,
+            quiet=quiet,
+        )
+
+    # Labels.
+
+    def next(self, client: str = "") -> Question | None:
+        """The text to label now, or None if every text has a label or was skipped.
+
+        The same text is returned until it is labelled or skipped. Each client gets a text of its own.
+        """
+        with self._lock:
+            question = self._served.get(client)
+            if question is not None and not self._is_taken(question.row):
+                return self._described(question.row, question.audit, question.reason)
+            if question is not None:
+                self._asked[question.row] = self._served.pop(client)
+            chosen = self._choose()
+            if chosen is not None:
+                self._served[client] = chosen
+            return chosen
+
+    def label(self, row: int, name: str | None, *, by: By | None = None) -> None:
+        """Label a text, or correct its label; None removes it. row: its number, from 0."""
+        self.label_many([row], name, by=by)
+
+    def label_many(self, rows: Sequence[int], name: str | None, *, by: By | None = None) -> None:
+        """Give several texts the same label, as one action to undo."""
+        with self._lock:
+            checked = [self._row(row) for row in rows]
+            number = None if name is None else self._class(name).id
+            if not checked:
+                return
+            asked = {question.row: question for question in self._served.values()}
+            chosen: By = by or "list"
+            if by is None and len(checked) == 1 and checked[0] in asked:
+                chosen = "audit" if asked[checked[0]].audit else "policy"
+            guesses = [self._guess(row) for row in checked]
+            self._do({"do": "label", "rows": checked, "class": number, "by": chosen, "guesses": guesses})
+            self._teach()
+
+    def skip(self, row: int) -> None:
+        """Do not ask about this text again."""
+        with self._lock:
+            row = self._row(row)
+            asked = next((each for each in self._served.values() if each.row == row), None)
+            self._do({"do": "skip", "row": row, "by": "audit" if asked is not None and asked.audit else "policy"})
+
+    def flag(self, rows: int | Sequence[int], on: bool = True) -> None:
+        """Mark texts to look at again later."""
+        with self._lock:
+            checked = [self._row(row) for row in ([rows] if isinstance(rows, int) else rows)]
+            self._do({"do": "flag", "rows": checked, "on": bool(on)})
+
+    def note(self, row: int, text: str) -> None:
+        """Attach a note to a text; an empty one removes it."""
+        with self._lock:
+            self._do({"do": "note", "row": self._row(row), "text": str(text)})
+
+    def undo(self, client: str = "") -> None:
+        """Take back the last action, whichever it was; repeated calls go further back.
+
+        A text that loses its label in this way is the next one that this client is asked about.
+        """
+        with self._lock:
+            asked = [row for row in self._asked if self._is_taken(row)]
+            self._do({"do": "undo"})
+            again = [row for row in asked if not self._is_taken(row)]
+            if len(again) == 1:
+                self._served[client] = self._asked.pop(again[0])
+            self._teach()
+
+    # Classes.
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        with self._lock:
+            return [each.name for each in self._state.active]
+
+    def add_class(self, name: str, guideline: str = "") -> None:
+        """Add a class. guideline: what belongs into it, for the person."""
+        with self._lock:
+            self._do({"do": "add", "name": name, "guideline": guideline})
+
+    def rename_class(self, name: str, new: str) -> None:
+        """Rename a class; its labels stay."""
+        with self._lock:
+            self._do({"do": "rename", "class": self._class(name).id, "name": new})
+
+    def merge_class(self, name: str, into: str) -> None:
+        """Merge a class into another one, with its labels."""
+        with self._lock:
+            self._do({"do": "merge", "class": self._class(name).id, "into": self._class(into).id})
+            self._teach()
+
+    def set_guideline(self, name: str, text: str) -> None:
+        """Say what belongs into a class."""
+        with self._lock:
+            self._do({"do": "guideline", "class": self._class(name).id, "text": text})
+
+    # Results.
+
+    def labels(self) -> list[str | None]:
+        """The label of every text; None if it has none."""
+        with self._lock:
+            names = {each.id: each.name for each in self._state.classes.values()}
+            marks = self._state.marks
+            return [names[marks[row].id] if row in marks else None for row in range(len(self.texts))]
+
+    def predictions(self) -> list[tuple[str, float] | None]:
+        """The predicted class of every text with its probability; None while there is no model."""
+        with self._lock:
+            current = self.current
+            if current is None:
+                return [None] * len(self.texts)
+            names = {each.id: each.name for each in self._state.classes.values()}
+            codes, top = current.top(self._state)
+            return [(names[int(code)], float(p)) for code, p in zip(codes, top, strict=True)]
+
+    def estimate(self) -> Estimate:
+        """The accuracy of the model on all texts, from those that were drawn at random, with a 95 % interval."""
+        with self._lock:
+            return self._estimate()
+
+    def advice(self, target: float | None = None) -> tuple[str, str]:
+        """Whether more labels are worth it: "early", "go on", "level" or "enough", and a sentence that says why.
+
+        target: an accuracy that is good enough.
+        """
+        with self._lock:
+            return advice(self.estimate(), self._state.rounds, target)
+
+    def suspects(self, most: int = 100) -> list[tuple[int, str, float]]:
+        """Labels that are probably wrong: row, predicted class, and its probability, the most suspicious first.
+
+        The prediction is of heads that were not trained on the label.
+        """
+        with self._lock:
+            current = self.current
+            if current is None:
+                return []
+            found = current.suspects(self._state, most)
+            return [(row, self._state.classes[number].name, p) for row, number, p in found]
+
+    def train(self) -> None:
+        """Train on all labels now, and wait until that is done."""
+        with self._lock:
+            self._teach(force=True)
+        self._learner.wait()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for training in the background; returns whether it is done."""
+        return self._learner.wait(seconds)
+
+    def __enter__(self) -> "Annotation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

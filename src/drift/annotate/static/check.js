@@ -1,0 +1,40 @@
+// @ts-check
+// Labels that are probably wrong: heads that were not trained on them predict another class.
+
+import { act, get } from "./api.js";
+import { announce, byId, colour, fill, h, percent } from "./dom.js";
+import { app } from "./state.js";
+
+/** @param {(row: number) => void} open */
+export async function drawCheck(open) {
+  await app.guarded(async () => {
+    const found = await get("errors");
+    /** @type {import("./types.js").ListRow[]} */
+    const rows = found.rows;
+    const about = found.judged
+      ? `${rows.length} of ${found.judged} labels differ from what the model predicts when it has not seen them. The surest come first. Some are mistakes, some are texts that the model does not understand.`
+      : "Once there are labels of two classes, labels that the model doubts are listed here.";
+    fill(byId("view-check"), h("h2", {}, "Labels to check"), h("p", { class: "small about" }, about),
+      rows.length ? h("ul", { class: "rows" }, ...rows.map((row) => item(row, open))) : null,
+      found.judged && !rows.length ? h("p", { class: "empty" }, "No label is in doubt.") : null);
+  });
+}
+
+/** @param {import("./types.js").ListRow} row @param {(row: number) => void} open */
+function item(row, open) {
+  const names = (app.progress?.classes ?? []).map((each) => each.name);
+  const label = row.label ?? "", predicted = row.predicted ?? "";
+  return h("li", { class: "row check", "data-row": row.row },
+    h("button", { type: "button", class: "row-text", dir: "auto", onclick: () => open(row.row) }, row.text),
+    h("div", { class: "row-side" },
+      h("span", { class: `tag solid ${colour(names.indexOf(label))}` }, label, h("small", {}, "label")),
+      h("span", { class: `tag ${colour(names.indexOf(predicted))}` }, predicted, h("small", {}, `model ${percent(row.confidence)}`)),
+      h("button", { type: "button", class: "tool", onclick: () => correct(row.row, predicted, open) }, `Change to ${predicted}`)));
+}
+
+/** @param {number} row @param {string} name @param {(row: number) => void} open */
+async function correct(row, name, open) {
+  await app.saving(async () => app.update((await act({ do: "label", rows: [row], class: name })).progress));
+  announce(`Text ${row + 1} saved as ${name}.`);
+  await drawCheck(open);
+}

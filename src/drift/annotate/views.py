@@ -1,0 +1,208 @@
+"""What the page shows, as plain data: a question, the progress, a part of the list, suspected label errors."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from drift.annotate.core import Question
+from drift.annotate.session import Annotation
+from drift.errors import ConfigError
+
+PAGE_ROWS = 50
+EXCERPT = 400  # characters of a text in the list
+LOW = 0.6  # a prediction below this is of low confidence
+FILTERS = ("all", "labelled", "unlabelled", "low", "flagged", "noted", "skipped", "differs", "changed")
+SORTS = ("row", "least sure", "most sure")
+MOST_SHOWN = 20  # changed predictions
+
+
+def question_view(session: Annotation, question: Question | None) -> dict[str, Any] | None:
+    """A text to label, with what else is known about it."""
+    return None if question is None else {**asdict(question), **marks_of(session, question.row)}
+
+
+def text_view(session: Annotation, row: int) -> dict[str, Any]:
+    """A text that was chosen by the person, not by the session."""
+    with session.lock:
+        question = session.describe(row)
+        return {**asdict(question), **marks_of(session, row)}
+
+
+def marks_of(session: Annotation, row: int) -> dict[str, Any]:
+    """What the person said about a text: label, flag, note; and the noisy labels that it has."""
+    state = session.state
+    mark = state.marks.get(row)
+    return {
+        "label": None if mark is None else state.classes[mark.id].name,
+        "given": mark is not None and mark.by == "given",
+        "flag": row in state.flags,
+        "note": state.notes.get(row, ""),
+        "skipped": row in state.skipped,
+        "votes": session.pool.votes_on(row),
+    }
+
+
+def progress_view(session: Annotation) -> dict[str, Any]:
+    """Everything beside the text: classes, counts, the estimate, the curve, advice and changed predictions."""
+    with session.lock:
+        state, current = session.state, session.current
+        counts = np.bincount([mark.id for mark in state.marks.values()], minlength=len(state.classes))
+        shares: dict[int, float] = {}
+        if current is not None:
+            codes = current.top(state)[0]
+            shares = {int(number): float((codes == number).mean()) for number in np.unique(codes)}
+        at = session.estimate()
+        verdict, sentence = session.advice()
+        return {
+            "version": state.version,
+            "texts": len(session.texts),
+            "usable": len(session.pool.usable),
+            "labels": len(state.marks),
+            "skipped": len(state.skipped),
+            "flagged": len(state.flags),
+            "training": session.training,
+            "rounds": len(state.rounds),
+            "can_undo": state.can_undo,
+            "classes": [
+                {
+                    "name": each.name,
+                    "guideline": each.guideline,
+                    "labels": int(counts[each.id]),
+                    "share": shares.get(each.id),
+                }
+                for each in state.active
+            ],
+            "estimate": asdict(at),
+            "audit_every": session.audit_every,
+            "curve": [each.content() for each in state.rounds],
+            "advice": {"verdict": verdict, "text": sentence},
+            "changed": [_changed(session, *each) for each in session.flips[:MOST_SHOWN]],
+            "changed_count": len(session.flips),
+            "sources": list(session.pool.weak),
+            "initial": session.shows_initial,
+        }
+
+
+def list_view(session: Annotation, query: Mapping[str, str]) -> dict[str, Any]:
+    """One page of the texts that match: query has search, class, show, sort and page."""
+    show, sort = query.get("show", "all"), query.get("sort", "row")
+    if show not in FILTERS or sort not in SORTS:
+        raise ConfigError(f"show is one of {', '.join(FILTERS)}, sort one of {', '.join(SORTS)}")
+    with session.lock:
+        state, current = session.state, session.current
+        keep = _kept(session, show)
+        name = query.get("class", "")
+        codes, sure = (None, None) if current is None else current.top(state)
+        if name:
+            keep &= _of_class(session, name, codes)
+        rows = np.flatnonzero(keep)
+        if sort != "row" and sure is not None:
+            rows = rows[np.argsort(sure[rows] if sort == "least sure" else -sure[rows], kind="stable")]
+    needle = query.get("search", "").casefold().strip()
+    if needle:  # outside of the lock: it reads every text
+        rows = np.array([row for row in rows.tolist() if needle in session.folded(row)], dtype=np.int64)
+    page = max(0, int(query.get("page", "0") or 0))
+    shown = rows[page * PAGE_ROWS : (page + 1) * PAGE_ROWS].tolist()
+    with session.lock:
+        return {
+            "count": len(rows),
+            "page": page,
+            "pages": max(1, -(-len(rows) // PAGE_ROWS)),
+            "rows": [_list_row(session, row, codes, sure) for row in shown],
+        }
+
+
+def errors_view(session: Annotation) -> dict[str, Any]:
+    """Labels that are probably wrong, the most suspicious first."""
+    with session.lock:
+        found = [
+            {
+                "row": row,
+                "text": excerpt(session.texts[row]),
+                "predicted": name,
+                "confidence": p,
+                **marks_of(session, row),
+            }
+            for row, name, p in session.suspects()
+        ]
+        return {"rows": found, "judged": session.judged}
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a text, for a list."""
+    line = " ".join(text[: 2 * EXCERPT].split())
+    return line if len(line) <= EXCERPT and len(text) <= 2 * EXCERPT else f"{line[:EXCERPT]}…"
+
+
+def _list_row(session: Annotation, row: int, codes: np.ndarray | None, sure: np.ndarray | None) -> dict[str, Any]:
+    predicted = None if codes is None else session.state.classes[int(codes[row])].name
+    confidence = None if sure is None else float(sure[row])
+    text = excerpt(session.texts[row])
+    return {"row": row, "text": text, "predicted": predicted, "confidence": confidence, **marks_of(session, row)}
+
+
+def _kept(session: Annotation, show: str) -> np.ndarray:
+    """Flags of the rows that a filter shows, `(n,)`."""
+    state, current = session.state, session.current
+    flags = np.zeros(len(session.texts), dtype=bool)
+    if show == "all":
+        flags[:] = True
+    elif show in ("labelled", "flagged", "noted", "skipped"):
+        names: dict[str, dict[int, Any]] = {
+            "labelled": state.marks,
+            "flagged": state.flags,
+            "noted": state.notes,
+            "skipped": state.skipped,
+        }
+        flags[list(names[show])] = True
+    elif show == "changed":
+        flags[[row for row, *_ in session.flips]] = True
+    else:
+        flags[session.pool.usable] = True
+        if show != "differs":
+            flags[list(state.marks)] = False
+        if show == "low":
+            flags &= np.zeros_like(flags) if current is None else current.top(state)[1] < LOW
+        elif show == "differs":
+            flags &= _differs(session)
+    return flags
+
+
+def _differs(session: Annotation) -> np.ndarray:
+    """Rows whose label, or else prediction, is not what a noisy label says, `(n,)`."""
+    state, current = session.state, session.current
+    names = np.array([""] * len(session.texts), dtype=object)
+    if current is not None:
+        by_number = {each.id: each.name for each in state.classes.values()}
+        names[:] = [by_number[int(number)] for number in current.top(state)[0]]
+    for row, mark in state.marks.items():
+        names[row] = state.classes[mark.id].name
+    differs = np.zeros(len(names), dtype=bool)
+    for votes in session.pool.weak.values():
+        differs |= np.array(
+            [vote is not None and name != "" and vote != name for vote, name in zip(votes, names, strict=True)]
+        )
+    return differs
+
+
+def _of_class(session: Annotation, name: str, codes: np.ndarray | None) -> np.ndarray:
+    """Rows with this label or, if they have none, this prediction, `(n,)`."""
+    state = session.state
+    found = state.find(name)
+    if found is None:
+        raise ConfigError(f"{name!r} is not a class")
+    flags = np.zeros(len(session.texts), dtype=bool) if codes is None else codes == found.id
+    flags[list(state.marks)] = [mark.id == found.id for mark in state.marks.values()]
+    return flags
+
+
+def _changed(session: Annotation, row: int, before: int, after: int) -> dict[str, Any]:
+    classes = session.state.classes
+    return {
+        "row": row,
+        "text": excerpt(session.texts[row])[:120],
+        "before": classes[before].name,
+        "after": classes[after].name,
+    }

@@ -1,0 +1,133 @@
+"""`drift annotate`: label texts in the browser while a model learns along."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def annotate(
+    table: str = typer.Argument(..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet."),
+    out: Path = typer.Option(
+        ...,
+        "--out",
+        "-o",
+        dir_okay=False,
+        help="Table of labels to write; LABELS.journal beside it keeps every action.",
+    ),
+    classes: str = typer.Option(
+        "", help='Names of the classes: "bug, question, praise". More can be added in the page.'
+    ),
+    text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
+    label: str | None = typer.Option(
+        None, help='Column with labels to go on from; an obvious one is recognised, "" is none.'
+    ),
+    weak: list[str] = typer.Option([], metavar="COLUMN", help="Column with noisy labels to compare; may be repeated."),
+    rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
+    start_from: Path | None = typer.Option(None, "--from", help="Folder of a run whose predictions to begin with."),
+    guidelines: Path | None = typer.Option(None, help="YAML file: what belongs into each class, {class: text}."),
+    model: str = typer.Option("default", help="Encoder by name or folder."),
+    run: Path | None = typer.Option(None, help="Folder of the final run. Default: the name of --out with -run."),
+    audit_every: int = typer.Option(5, min=0, help="Draw every so many texts at random; 0 for never."),
+    port: int = typer.Option(0, min=0, max=65535, help="Port of the page. Default: a free one."),
+    browser: bool = typer.Option(True, "--browser/--no-browser", help="Open the page in the browser."),
+    seed: int = typer.Option(0, min=0, help="Random seed."),
+    encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
+) -> None:
+    """Label texts in the browser, while a model learns from every label and chooses the next text.
+
+    Every fifth text is drawn at random: the accuracy that the page shows is measured on these. Each label is on disk
+    before the page shows it as saved. The same command continues where you stopped. `Finish` in the page writes the
+    labels and trains a model on them with `drift fit`.
+
+    Examples:
+
+        drift annotate mails.csv --text body --classes "bug, question, praise" -o labels.csv
+
+        drift annotate mails.csv --rules rules.yaml -o labels.csv
+
+        drift annotate mails.csv --from runs/topics -o labels.csv
+    """
+    from drift.annotate.finish import Finish
+    from drift.annotate.server import Server
+    from drift.annotate.session import Annotation
+    from drift.errors import ConfigError
+
+    names = [name for part in classes.split(",") if (name := part.strip())]
+    texts = _guidelines(guidelines) if guidelines is not None else {}
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--classes names a class twice: {classes}")
+    session = Annotation(
+        table,
+        [*names, *(name for name in texts if name not in names)],
+        text=text,
+        label=label,
+        weak=weak,
+        rules=rules,
+        start_from=start_from,
+        journal=out.with_name(out.name + ".journal"),
+        encoder=model,
+        audit_every=audit_every,
+        background=True,
+        encoding=encoding,
+        seed=seed,
+        quiet=quiet,
+    )
+    with session:
+        for name, guideline in texts.items():
+            session.set_guideline(name, guideline)
+        options = ["--encoding", encoding] * (encoding != "utf-8") + ["--seed", str(seed)] * bool(seed)
+        options += ["--model", model] * (model != "default")
+        finish = Finish(session, out, run or out.with_name(f"{out.name.split('.')[0]}-run"), options)
+        server = Server(session, finish, port=port)
+        _greet(session, server.url, out)
+        if browser:
+            _open(server.url)
+        server.run()
+        finish.wait()
+        _say_goodbye(session, finish)
+
+
+def _greet(session: Any, url: str, out: Path) -> None:
+    labels = len(session.state.marks)
+    typer.echo(f"{len(session.texts):,} texts, {labels:,} with a label. Saved to {out}.journal with every click.")
+    typer.echo(f"Open {url}")
+    typer.echo("Ctrl-C stops; the same command continues.")
+
+
+def _say_goodbye(session: Any, finish: Any) -> None:
+    status = finish.status()
+    typer.echo(f"\n{status['labels']:,} labels. Accuracy: {session.estimate()}")
+    if status["state"] == "open":
+        typer.echo("The labels are in the journal; Finish in the page writes them as a table.")
+    else:
+        typer.echo(f"Written: {status['out']}")
+    if status["state"] == "done":
+        typer.echo(f"Try next: {status['predict']}")
+    elif status["state"] == "failed":
+        typer.echo(f"The final run failed: {status['error']}", err=True)
+
+
+def _guidelines(path: Path) -> dict[str, str]:
+    import yaml
+
+    from drift.errors import ConfigError, FileError
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    if not isinstance(content, dict) or not all(isinstance(text, str) for text in content.values()):
+        raise ConfigError(f"{path}: write one line per class, such as `bug: something does not work as documented`")
+    return {str(name): text for name, text in content.items()}
+
+
+def _open(url: str) -> None:
+    """Open the page, if there is a browser."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
