@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from drift.errors import ConfigError, FileError
+from drift.data.reading import MOST_YAML, parse_yaml, read_text
+from drift.errors import ConfigError
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,12 +42,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_config(path: str | Path) -> dict[str, Any]:
     """Read a configuration file in YAML."""
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    content = parse_yaml(read_text(Path(path), most=MOST_YAML), path) or {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path} holds {type(content).__name__}, not settings by name")
     return nested(content)
@@ -60,9 +56,11 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         if not equals or not path:
             raise ConfigError(f"--set {assignment!r}: write key=value, such as training.steps=300")
         try:
-            content: Any = yaml.safe_load(value)
-        except yaml.YAMLError:
-            content = value
+            content: Any = parse_yaml(value, f"--set {path}")
+        except ConfigError as error:
+            if not isinstance(error.__cause__, yaml.YAMLError):
+                raise
+            content = value  # such as a text with a colon
         if isinstance(content, str):
             with suppress(ValueError):  # YAML takes 1e-5 for a string
                 content = float(content)
