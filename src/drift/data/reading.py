@@ -90,11 +90,11 @@ def _check_limits(text: str, where: str | Path, error: type[DriftError]) -> None
             open_values[-1] = outer, outer_before, max(outer_depth, depth + 1)
 
     for event in yaml.parse(text, Loader=_base_loader()):
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             if any(anchor == event.anchor for anchor, _, _ in open_values):
                 raise error(f"{where}:{line}: this alias refers to a value that contains it; write the value out")
-            size, depth = anchors.get(event.anchor, (1, 0))
+            size, depth = anchors.get(event.anchor or "", (1, 0))
             values += size
             close(None, values, depth)
             deepest = len(open_values) + depth
