@@ -71,6 +71,14 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
         aside.unlink(missing_ok=True)
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with ~ and ~user replaced by home folders."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise FileError(f"{path}: {str(error).rstrip('.').lower()}; write the folder out") from error
+
+
 def _make_room(target: Path, advice: str = "give another place") -> None:
     """Create the parent folders of a file or folder."""
     try:

@@ -10,6 +10,10 @@ import yaml
 from drift.data.reading import MOST_YAML, parse_yaml, read_text
 from drift.errors import ConfigError
 
+GROUPS = ("data", "model", "method", "training")
+NAMED = ("model", "method")  # groups with a name among their settings
+NAMED_AS = {"task": "text", "model.name": "default", "method.name": "drift"}  # examples, for messages
+
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by group; those of `above` replace those of `below`."""
@@ -66,6 +70,18 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
                 content = float(content)
         settings = merge(settings, nested({path.strip(): content}))
     return settings
+
+
+def check_groups(layer: dict[str, Any]) -> dict[str, Any]:
+    """The same settings; ConfigError if a group is not a mapping, or the name of a task, model or method no text."""
+    for group in GROUPS:
+        if not isinstance(layer.get(group, {}), Mapping):
+            raise ConfigError(f"{group}={layer[group]!r} is not a group of settings; write {group}.name=value")
+    names = {"task": layer.get("task"), **{f"{group}.name": layer.get(group, {}).get("name") for group in NAMED}}
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{name}={value!r} is not a name; give one word, such as {name}={NAMED_AS[name]}")
+    return layer
 
 
 def only_given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,10 @@ class TokenModelSettings(EncoderSettings):
 
     name: str = Field("all-MiniLM-L6-v2", description="Name or folder of an encoder.")
     layers: int | None = Field(
-        None, ge=1, description="Layers of the encoder to keep; default: all, or half of them if the encoder is fixed."
+        None,
+        ge=1,
+        le=1000,
+        description="Layers of the encoder to keep; default: all, or half of them if the encoder is fixed.",
     )
 
     @field_validator("name")
