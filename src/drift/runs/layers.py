@@ -76,7 +76,9 @@ def check_groups(layer: dict[str, Any]) -> dict[str, Any]:
     """The same settings; ConfigError if a group is not a mapping, or the name of a task, model or method no text."""
     for group in GROUPS:
         if not isinstance(layer.get(group, {}), Mapping):
-            raise ConfigError(f"{group}={layer[group]!r} is not a group of settings; write {group}.name=value")
+            raise ConfigError(
+                f"{layer[group]!r} is not a group of settings; write group.name=value, such as model.name=textcnn"
+            )
     names = {"task": layer.get("task"), **{f"{group}.name": layer.get(group, {}).get("name") for group in NAMED}}
     for name, value in names.items():
         if value is not None and not isinstance(value, str):
