@@ -37,7 +37,7 @@ def load_object(name: str, what: str, *, noun: str = "Name") -> Any:
         module = _run(Path(where), what) if where.endswith(".py") else importlib.import_module(where)
     except ConfigError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(f"{where} failed ({describe(error)}); import it with python to see where") from error
     loaded = getattr(module, attribute, None)
     if not callable(loaded):

@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from drift.errors import ConfigError
+
+MOST_INTEGER = 2**62  # of any setting: room is left below 2^63, which tensors hold, for sums such as seed + number
 
 
 class Settings(BaseModel):
@@ -30,6 +32,13 @@ class Settings(BaseModel):
         except ValidationError as error:
             messages = "; ".join(_message(details, cls) for details in error.errors())
             raise ConfigError(f"{where}: {messages}") from None
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _within_64_bits(cls, value: Any) -> Any:
+        if isinstance(value, int) and not -MOST_INTEGER <= value <= MOST_INTEGER:
+            raise ValueError("give an integer between -2^62 and 2^62")
+        return value
 
     @model_validator(mode="before")
     @classmethod

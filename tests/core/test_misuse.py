@@ -412,3 +412,63 @@ def test_a_state_with_an_impossible_alpha_changes_nothing() -> None:
 
 def test_an_unbalanced_class_that_does_not_exist() -> None:
     refused(ShapeError, ["unbalanced_class=7", f"{CLASSES} classes"], lambda: Game(net(), unbalanced_class=7).loss(X))
+
+
+# Losses that are not numbers, or not of this game
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("part", ["unlabeled", "labeled"])
+def test_inputs_that_are_not_finite_are_named(part: str, value: float) -> None:
+    game, bad = Game(nn.Linear(FEATURES, CLASSES)), X.clone()
+    bad[2, 1] = value
+    batch: dict[str, Any] = {"unlabeled": X, "labeled": (X, Y)}
+    batch[part] = bad if part == "unlabeled" else (bad, Y)
+    refused(
+        StateError, ["the loss is nan", f"{part} has values that are not finite", "check"], lambda: game.loss(**batch)
+    )
+
+
+def test_predictions_that_are_not_finite_are_refused_by_every_loss() -> None:
+    game = Game(Returns(lambda logits: logits * float("nan")))
+    for call in (
+        lambda: game.loss(unlabeled=X),
+        lambda: game.initial_loss((X, Y)),
+        lambda: game.accumulate([{"unlabeled": X}, {"unlabeled": X}]),
+    ):
+        refused(StateError, ["the loss is nan", "predictions of a player are not finite"], call)
+
+
+def test_the_check_of_the_loss_can_be_left_to_the_caller() -> None:
+    game = Game(Returns(lambda logits: logits * float("nan")))
+    game.checks_loss = False
+    assert game.loss(unlabeled=X).isnan()
+
+
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached"])
+def test_backward_refuses_a_loss_of_something_else(coupling: Any) -> None:
+    game, other = Game(net(), coupling=coupling), Game(net(), coupling=coupling)
+    theirs = [other.loss(unlabeled=X), game.student(X).square().mean(), nn.Parameter(torch.ones(()))]
+    game.loss(unlabeled=X)
+    for loss in theirs:
+        refused(
+            StateError, ["a loss that this game did not compute", "game.loss()"], lambda loss=loss: game.backward(loss)
+        )
+
+
+@pytest.mark.parametrize("coupling", ["differentiable", "shared", "detached"])
+def test_backward_takes_what_was_computed_from_its_own_loss(coupling: Any) -> None:
+    game = Game(net(), coupling=coupling)
+    for change in (
+        lambda loss: loss / 4,
+        lambda loss: 1e-3 * sum(p.square().sum() for p in game.student.parameters()) + loss,
+    ):
+        game.backward(change(game.loss(unlabeled=X, labeled=(X, Y))))
+        game.follow()
+    game.backward(game.initial_loss((X, Y)))
+    game.follow()
+    log_q, response = game.play(X)
+    game.backward((log_q - response.log_y).square().mean())
+    game.follow()
+    assert game.steps == 4
+    refused(StateError, ["did not compute"], lambda: game.backward(game.student(X).sum()))

@@ -151,3 +151,25 @@ def test_on_windows_no_folder_is_opened_and_files_are_flushed_through_handles_th
         (folder / "deep").mkdir()
         (folder / "deep" / "a.txt").write_text("1")  # not touch(), which calls os.open itself
     assert opened == {"a.txt": os.O_RDWR}
+
+
+def test_a_file_is_private_until_it_is_complete_and_then_usual(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with atomic_file(tmp_path / "a.txt") as aside:
+        assert oct(stat.S_IMODE(aside.stat().st_mode)) == "0o600"
+        aside.write_text("1")
+    assert (tmp_path / "a.txt").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "old")
+    (tmp_path / "a.txt").chmod(0o640)
+    write(tmp_path / "a.txt", "new")
+    assert oct(stat.S_IMODE((tmp_path / "a.txt").stat().st_mode)) == "0o640"
+
+
+def test_a_place_that_takes_no_files_is_named_and_not_the_temporary_file() -> None:
+    if not Path("/proc/self").exists():
+        pytest.skip("no /proc")
+    with pytest.raises(FileError, match=r"/proc/x\.md cannot be written \(.*\); give another place"):
+        write(Path("/proc/x.md"), "1")

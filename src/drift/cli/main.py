@@ -15,6 +15,7 @@ from drift.cli.curve import curve
 from drift.cli.datasets import datasets
 from drift.cli.demo import demo
 from drift.cli.encoders import encoders
+from drift.cli.failures import CTRL_C, check_environment, failure
 from drift.cli.fit import fit
 from drift.cli.label import label
 from drift.cli.methods import methods
@@ -23,9 +24,6 @@ from drift.cli.predict import evaluate, predict
 from drift.cli.report import report
 from drift.cli.suggest import suggest
 from drift.cli.tsne import tsne
-from drift.errors import DriftError, Interrupted
-
-CTRL_C = 130  # the exit code that shells use for Ctrl-C
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,22 +76,27 @@ def common(
 
 
 def run() -> None:
-    """Entry point: a mistake of the user is one line and exit code 2, never a traceback."""
+    """Entry point: whatever a user can cause is one line and an exit code, never a traceback."""
     warnings.formatwarning = lambda message, *_: f"warning: {message}\n"  # without a line of code
-    try:
-        app()
-    except Interrupted as stop:
-        print(f"drift: {stop}", file=sys.stderr)
-        sys.exit(CTRL_C)
-    except DriftError as error:
-        print(f"drift: {error}", file=sys.stderr)
-        sys.exit(2)
-    except SystemExit as end:  # typer raises it on success, too
-        if end.code == CTRL_C:  # outside of training steps, which save first
-            hint = "; continue training that had begun with drift fit --resume -o RUN" if "fit" in sys.argv else ""
-            print(f"drift: stopped{hint}", file=sys.stderr)
-        if end.code in (None, 0) and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            from drift.training.devices import leave
+    code = _called()
+    if code == CTRL_C:  # outside of training steps, which save first
+        hint = "; continue training that had begun with drift fit --resume -o RUN" if "fit" in sys.argv else ""
+        print(f"drift: stopped{hint}", file=sys.stderr)
+    if code == 0 and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from drift.training.devices import leave
 
-            leave()
-        raise
+        leave()
+    sys.exit(code)
+
+
+def _called() -> int:
+    """Run the command that was called; return its exit code."""
+    try:
+        check_environment()
+        return int(app(prog_name="drift", standalone_mode=False) or 0)
+    except BaseException as error:
+        if (told := failure(error)) is None or os.environ.get("DRIFT_TRACEBACK"):
+            raise
+        if told.line:
+            print(told.line if told.line.startswith("Usage") else f"drift: {told.line}", file=sys.stderr)
+        sys.exit(told.code)

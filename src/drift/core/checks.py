@@ -2,7 +2,8 @@
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import torch
@@ -59,6 +60,47 @@ def check_state(state: object, keys: Sequence[str]) -> None:
         raise StateError(f"not a game's state but a {type(state).__name__}; pass what game.state_dict() returned")
     if missing := set(keys) - set(state):
         raise StateError(f"not a game's state: {sorted(missing)} missing; pass what game.state_dict() returned")
+
+
+OWNER = "drift.game"  # key in the metadata of a node of the graph: the game whose loss it computes
+
+
+def mark_own(tensors: Iterable[Tensor], owner: object) -> None:
+    """Note on the graph of these tensors which game computed them. Metadata of a node ends with the graph."""
+    for tensor in tensors:
+        if tensor.grad_fn is not None:
+            _metadata(tensor.grad_fn)[OWNER] = owner
+
+
+def _metadata(node: Any) -> dict[Any, Any]:
+    """Metadata of a node of the graph; torch declares the property as a method."""
+    found: dict[Any, Any] = node.metadata
+    return found
+
+
+def is_own(loss: Tensor, owner: object) -> bool:
+    """Whether a loss was computed from what `mark_own` marked. Its graph is searched from the end, so this is fast."""
+    waiting, seen = deque([loss.grad_fn]), {loss.grad_fn}
+    while waiting:
+        node = waiting.popleft()
+        if node is None:
+            continue
+        if _metadata(node).get(OWNER) is owner:
+            return True
+        before = [each for each, _ in node.next_functions if each not in seen]
+        seen.update(before)
+        waiting.extend(before)
+    return False
+
+
+def check_finite(loss: Tensor, **inputs: Any) -> None:
+    """Refuse a loss that is not a finite number. inputs: of the students, by name, to say where the fault begins."""
+    if math.isfinite(value := float(loss.detach())):
+        return
+    tensors = {name: each for name, each in inputs.items() if isinstance(each, Tensor)}
+    faulty = [name for name, each in tensors.items() if not torch.isfinite(each).all()]
+    cause = f"{faulty[0]} has values that are not finite" if faulty else "the predictions of a player are not finite"
+    raise StateError(f"the loss is {value}: {cause}; check the inputs, lower the learning rate, or clip gradients")
 
 
 def check_pair(labeled: object) -> tuple[Any, Tensor]:

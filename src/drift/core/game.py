@@ -12,12 +12,15 @@ from drift.core.accumulation import Forward, accumulate
 from drift.core.checks import (
     check_alpha,
     check_choice,
+    check_finite,
     check_labels,
     check_micro_batches,
     check_pair,
     check_state,
     check_type,
     is_number,
+    is_own,
+    mark_own,
 )
 from drift.core.diagnostics import Diagnostics, changed_labels, mass_shares
 from drift.core.forward import Inputs
@@ -137,6 +140,9 @@ class Game:
         self.unlabeled_weight, self.stacked, self.single_process = unlabeled_weight, stacked, single_process
         self.steps = 0
         self.last: Parts | None = None
+        self.checks_loss = True  # finite, and of this game; False for callers with losses and checks of their own
+        self._own = object()  # marks losses of this game
+        self._responded = False  # whether a loss may be computed from `respond` or `play`, outside of this class
 
         self._players = Players(student, self.teacher, stacked=stacked, full_graph=full_graph)
         self._follower = self._players.follower
@@ -203,7 +209,10 @@ class Game:
         of the step, whatever their sizes.
         """
         self._merger.begin()
-        return self._score(self._forward(unlabeled, labeled), totals)
+        loss = self._score(self._forward(unlabeled, labeled), totals)
+        if self.checks_loss:
+            check_finite(loss, unlabeled=unlabeled, labeled=labeled and labeled[0])
+        return loss
 
     def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
         """L_sup (Eq. 1), a scalar: the loss that trains θinit, before the teacher is used.
@@ -212,7 +221,11 @@ class Game:
         """
         x, y = check_pair(labeled)
         log_q = self._players.log_f(self.student, x)
-        return self._objective.mean(supervised_loss(log_q, check_labels(y, log_q))).sum()
+        loss = self._objective.mean(supervised_loss(log_q, check_labels(y, log_q))).sum()
+        mark_own([loss], self._own)
+        if self.checks_loss:
+            check_finite(loss, labeled=x)
+        return loss
 
     def respond(self, *inputs: Inputs) -> Response:
         """The follower's strategy F(θT) on these inputs as one batch: pseudo-labels and weights, differentiable in θT.
@@ -246,6 +259,7 @@ class Game:
         response, rows, omega = self._objective.answer(log_p)
         self._global_parts = Parts(log_p=rows.log_p.detach(), omega=omega)
         self._unmerged |= log_p.requires_grad
+        self._responded = True
         return response
 
     def _forward(self, unlabeled: Inputs = None, labeled: tuple[Inputs, Tensor] | None = None) -> Forward:
@@ -258,6 +272,7 @@ class Game:
         pseudo = totals and totals.unlabeled + (totals.labeled if self.pseudo_label == "all" else 0)
         loss, self.last, self._global_parts = self._objective(forward, totals and totals.labeled, pseudo)
         self._unmerged |= forward.log_p is not None and forward.log_p.requires_grad
+        mark_own([loss], self._own)
         return loss
 
     def backward(self, loss: Tensor, *, backward: Callable[[Tensor], None] | None = None, merge: bool = True) -> None:
@@ -270,6 +285,10 @@ class Game:
         """
         if not isinstance(loss, Tensor) or not loss.requires_grad:
             raise StateError("backward() needs the loss as game.loss() returned it, computed with gradients on")
+        if self.checks_loss and not self._responded and not is_own(loss, self._own):
+            raise StateError(
+                "backward() was given a loss that this game did not compute; pass what game.loss() returned"
+            )
         self._merger.begin()
         (backward or torch.autograd.backward)(loss)
         if merge:
@@ -299,6 +318,8 @@ class Game:
         )
         self._merge()
         self._merger.note()
+        if self.checks_loss:
+            check_finite(loss)
         return loss
 
     def _merge(self) -> None:
@@ -314,6 +335,7 @@ class Game:
             )
         self._follower.follow(self.alpha)
         self.steps += 1
+        self._responded = False
 
     def reset(self) -> None:
         """Restart the game from the current student: θT <- θS = θinit."""

@@ -59,16 +59,51 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
     _make_room(target, advice)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     try:
+        _create(aside)
         yield aside
+        if not aside.stat().st_size and target.exists() and target.stat().st_size:
+            raise FileNotFoundError(errno.ENOENT, "nothing was written", str(target))
+        _publish(aside, target)
         _flush(aside)
         os.replace(aside, target)
         _flush(target.parent)
     except OSError as error:
-        if error.errno not in FULL and (error.filename != str(aside) or error.errno == errno.ENOENT):
+        if error.errno not in FULL and error.filename != str(aside):
             raise  # not an error of writing this file: something else in the block, or a block that wrote nothing
         raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _create(aside: Path) -> None:
+    """An empty file that only its owner can read: what is written may be private until it is complete."""
+    os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _publish(aside: Path, target: Path) -> None:
+    """Give a complete file the permissions of the one it replaces, or the usual ones."""
+    if WINDOWS:
+        return
+    try:
+        mode = target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mode = 0o666 & ~_umask()
+    os.chmod(aside, mode)
+
+
+def _umask() -> int:
+    """The permissions that new files lack. Reading it sets it, so it is set back at once."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path with ~ and ~user replaced by home folders."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise FileError(f"{path}: {str(error).rstrip('.').lower()}; write the folder out") from error
 
 
 def _make_room(target: Path, advice: str = "give another place") -> None:

@@ -31,6 +31,10 @@ np.savez({new!r}, **new, **{{k: np.array(v.tolist()) for k, v in old.items() if 
 """
 
 
+INTEGERS = torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64
+NUMBERS = frozenset((*INTEGERS, torch.bfloat16, torch.float16, torch.float32, torch.float64))  # that are read
+
+
 @dataclass(frozen=True)
 class RawGraph:
     """A graph as read from its source, not validated yet.
@@ -110,7 +114,8 @@ def read_saved(path: Path) -> RawGraph:
         new = [
             data_class for data_class in classes.values() if data_class not in torch.serialization.get_safe_globals()
         ]
-        with torch.serialization.safe_globals(new):
+        # torch builds sparse tensors unchecked: indices outside of one would be written to foreign memory.
+        with torch.serialization.safe_globals(new), _validated():
             saved = torch.load(path, map_location="cpu", weights_only=True)
     except FileError:
         raise
@@ -244,13 +249,57 @@ def _plain(value: Any, name: str) -> Any:
     """A tensor or array as a numpy array; a sparse one as a scipy matrix."""
     if not isinstance(value, torch.Tensor):
         return value if isinstance(value, csr_matrix) else np.asarray(value)
-    value = value.detach().cpu()
+    value = _checked_tensor(value, name)
     if value.is_floating_point():
         value = value.float()  # numpy has no bfloat16
     if value.layout == torch.strided:
         return value.numpy()
-    value = value.to_sparse_csr()
+    try:
+        with _validated():
+            value = value.to_sparse_csr()
+    except RuntimeError as error:  # of layouts or shapes that torch does not convert
+        raise DataError(
+            f"{name}: a sparse tensor cannot be read ({first_line(error)}); save it as sparse CSR"
+        ) from error
     return checked_csr(value.values(), value.col_indices(), value.crow_indices(), value.shape, name)
+
+
+def _validated() -> Any:
+    """A block in which torch validates the indices of the sparse tensors that it builds."""
+    return torch.sparse.check_sparse_tensor_invariants()  # type: ignore[no-untyped-call]
+
+
+def _checked_tensor(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    """Refuse tensors without plain numbers, and sparse ones whose indices lie outside of them: a file may hold any."""
+    forms = {
+        "meta": tensor.is_meta,
+        "quantised": tensor.is_quantized,
+        "complex": tensor.is_complex(),
+        "nested": tensor.is_nested,
+    }
+    if faulty := [form for form, found in forms.items() if found]:
+        raise DataError(f"{name} holds a {faulty[0]} tensor; save it as plain numbers")
+    if tensor.dtype not in NUMBERS:
+        raise DataError(f"{name} holds a tensor of {tensor.dtype}; save it as plain numbers")
+    tensor = tensor.detach().cpu()
+    if tensor.layout == torch.strided:
+        return tensor
+    try:
+        with _validated():
+            return _rebuilt(tensor)
+    except (RuntimeError, IndexError, ValueError) as error:
+        raise FileError(f"{name}: a sparse tensor is damaged ({first_line(error)}); write the file again") from error
+
+
+def _rebuilt(tensor: torch.Tensor) -> torch.Tensor:
+    """The same sparse tensor from its parts, which torch validates if asked to."""
+    if tensor.layout == torch.sparse_coo:
+        return torch.sparse_coo_tensor(tensor._indices(), tensor._values(), tensor.shape)
+    rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+    starts, others = (
+        (tensor.crow_indices(), tensor.col_indices()) if rows else (tensor.ccol_indices(), tensor.row_indices())
+    )
+    return torch.sparse_compressed_tensor(starts, others, tensor.values(), tensor.shape, layout=tensor.layout)
 
 
 def _npz_csr(entries: dict[str, np.ndarray], prefix: str, path: Path) -> csr_matrix:

@@ -49,7 +49,7 @@ class TableWriter:
     def __enter__(self) -> "TableWriter":
         with self._readable_errors():
             aside = self._open.enter_context(atomic_file(self.path))
-            self._file: BinaryIO = self._open.enter_context(aside.open("xb"))
+            self._file: BinaryIO = self._open.enter_context(aside.open("wb"))
         if is_gzipped(self.path):
             # Without file name and time: the same rows give the same bytes.
             packed = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=self._file, mtime=0)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 AUTO = StrOptions({"auto"})
 FAR_FROM_EQUAL = 0.25  # total variation between predicted and equal shares that is worth a warning
+WIDEST = 100_000  # of a hidden layer
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "module": [nn.Module, callable, None],
@@ -55,9 +56,11 @@ def check_widths(hidden: Any) -> None:
     """Raise unless `hidden` is a sequence of positive integers."""
     widths = hidden.tolist() if isinstance(hidden, np.ndarray) else hidden
     if not isinstance(widths, Sequence) or not all(
-        isinstance(width, (int, np.integer)) and width > 0 for width in widths
+        isinstance(width, (int, np.integer)) and 0 < width <= WIDEST for width in widths
     ):
-        raise ConfigError(f"hidden={_in_one_line(hidden)}: give a list of positive widths, such as (256,)")
+        raise ConfigError(
+            f"hidden={_in_one_line(hidden)}: give a list of positive widths up to {WIDEST:,}, such as (256,)"
+        )
 
 
 class Prior(NamedTuple):

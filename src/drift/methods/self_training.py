@@ -109,6 +109,9 @@ class GameMethod(Method):
     def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:
         super().__init__(student, settings, context)
         self.game = self.make_game(settings, context)
+        self.game.checks_loss = (
+            False  # losses may be the method's own, and the trainer's guard names the rows of a bad one
+        )
         self.own_loss = bool(getattr(settings, "own_loss", False))  # not every method has this setting
 
     @abstractmethod

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.randomness import random_state, set_random_state
+from drift.data.files import expanded
 from drift.errors import ConfigError, FileError, needed_for
 from drift.models.catalogue import UNKNOWN_POOL, known_encoder
 from drift.models.locating import hub_answers, located
@@ -27,7 +28,7 @@ def encoder_path(name: str) -> str:
     name: "default", a name in the table of `drift.models.catalogue` (fetched or converted first if needed), a folder,
         the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
     """
-    folder = Path(name).expanduser()
+    folder = expanded(name)
     if folder.is_dir() or folder.is_absolute() or name.startswith("."):
         if not (folder / "config.json").is_file():
             raise FileError(f"{name} is not a model folder: it has no config.json; give one that save_pretrained wrote")

@@ -55,7 +55,7 @@ class MadeModel(nn.Module):
                 self.inner = made.eval()
                 with torch.no_grad():
                     logits = made(*self.graph.tensors)  # lazy parameters get their shape here
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 width = graph.features.shape[1]
                 raise ConfigError(
                     f"{name} failed ({describe(error)}); it is called as function({width}, {classes}),"

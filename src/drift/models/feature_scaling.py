@@ -66,6 +66,11 @@ class FeatureScaling:
             features = _divide_columns(features, self.scale)
         return dense_row_normalized(features) if dense else row_normalized(features)
 
+    def check(self) -> None:
+        """Raise a ValueError unless the tensors are there that `way` needs."""
+        if self.way in ("columns", "together") and (self.center is None or self.scale is None):
+            raise ValueError(f"features are scaled by {self.way}, but there is no center or no scale")
+
     def state_dict(self) -> dict[str, Tensor]:
         """The tensors, by name; those that are None are left out."""
         named = {"center": self.center, "scale": self.scale}

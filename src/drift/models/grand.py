@@ -33,12 +33,12 @@ class Recipe:
     patience: steps without a better dev loss or accuracy before training stops.
     """
 
-    order: Annotated[int, Field(ge=0)] = 8
-    views: Annotated[int, Field(ge=1)] = 4
+    order: Annotated[int, Field(ge=0, le=1000)] = 8
+    views: Annotated[int, Field(ge=1, le=1000)] = 4
     temperature: Annotated[float, Field(gt=0)] = 0.5
     consistency_weight: Annotated[float, Field(ge=0)] = 1.0
     certain: bool = True
-    hidden: Annotated[int, Field(ge=1)] = 32
+    hidden: Annotated[int, Field(ge=1, le=10_000)] = 32
     drop_node: float = 0.5
     input_dropout: float = 0.5
     hidden_dropout: float = 0.5

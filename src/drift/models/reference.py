@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drift.data.files import expanded
 from drift.errors import DriftError, FileError
 from drift.models.catalogue import known_encoder
 from drift.models.encoders import encoder_path, load_encoder
@@ -39,8 +40,8 @@ class EncoderReference:
         path = Path(encoder_path(name))
         if name == "default":
             name = located(name).encoder.name
-        elif Path(name).expanduser().is_dir():
-            name = str(Path(name).expanduser().absolute())
+        elif expanded(name).is_dir():
+            name = str(expanded(name).absolute())
         entry = known_encoder(name)
         folder = path if path.is_dir() else None
         revision = entry.revision if entry else (None if folder else embedder.identity.rpartition("@")[2])

@@ -5,14 +5,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors import SafetensorError
 
+from drift.data.reading import read_text
 from drift.errors import FileError
 from drift.models.encoders import without_bars
 
 DESCRIPTION = "drift.json"
 
+LARGEST = 2**26  # bytes of a description; class names may be many
+
 Model = TypeVar("Model")
+
+
+class Description(BaseModel):
+    """Base of what `drift.json` says of a model. It is validated before any other file of the folder is opened.
+
+    files: of the folder, besides this one. Subclasses add the fields of a task.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+    format: str
+    classes: list[str] = Field(min_length=1)
+    temperature: float = Field(gt=0)
+    files: list[str]
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: list[str]) -> list[str]:
+        for name in files:
+            if not name or Path(name).is_absolute() or ".." in Path(name).parts or "\\" in name or "\0" in name:
+                raise ValueError(f"{name!r} is not a file inside the folder")
+        return files
 
 
 def save_pretrained(module: Any, tokenizer: Any, folder: Path) -> None:
@@ -33,23 +59,54 @@ def write_description(folder: Path, about: dict[str, Any]) -> None:
         weights.chmod((folder / DESCRIPTION).stat().st_mode)
 
 
-def read_description(folder: Path, expected: str, load: Callable[[dict[str, Any]], Model]) -> Model:
-    """Return the model of a folder; FileError if the folder has another format or is incomplete.
+def read_description(
+    folder: Path, expected: str, fields: "type[Description]", load: Callable[[dict[str, Any]], Model]
+) -> Model:
+    """Return the model of a folder after checks; FileError if the folder has another format or is incomplete.
 
-    folder: the model's folder. expected: its format. load: a function from the description to the model.
+    folder: the model's folder. expected: its format. fields: what its description has. load: a function from the
+    description to the model.
     """
     try:
-        about = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        if about["format"] != expected:
-            raise FileError(f"{folder} is {about['format']!r}, not {expected}; it needs another version of drift")
+        about = json.loads(read_text(folder / DESCRIPTION, most=LARGEST))
+        if not isinstance(about, dict):
+            raise ValueError(f"{DESCRIPTION} holds {type(about).__name__}, not fields by name")
+        if about.get("format") != expected:
+            raise FileError(f"{folder} is {about.get('format')!r}, not {expected}; it needs another version of drift")
+        described = fields.model_validate(about)
+        check_inside(folder)
         # transformers opens a folder without a tokenizer too, and treats every word as unknown.
-        if missing := [name for name in about["files"] if not (folder / name).is_file()]:
+        if missing := [name for name in described.files if not (folder / name).is_file()]:
             raise FileError(f"{folder} lacks {', '.join(missing)}; copy it again")
-        return load(about)
+        return load(described.model_dump(exclude_unset=True))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        field = ".".join(map(str, fault["loc"])) or "it"
+        raise FileError(
+            f"{folder / DESCRIPTION} is damaged: {field}: {' '.join(fault['msg'].split())}; copy the folder again"
+        ) from None
     except FileError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+        RecursionError,
+        SafetensorError,
+    ) as error:
         reason = " ".join(str(error).split())
         raise FileError(
             f"{folder} cannot be opened as a trained model ({type(error).__name__}: {reason}); copy it again"
         ) from error
+
+
+def check_inside(folder: Path) -> None:
+    """Refuse a folder in which a link leads outside: a folder from elsewhere must not open other files of the user."""
+    whole = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(whole):
+            raise FileError(f"{path} is a link that leads out of {folder}; copy the file itself into the folder")

@@ -13,7 +13,7 @@ from drift.data.tables import is_in_memory, source_name
 from drift.errors import ConfigError
 from drift.imports import is_outside
 from drift.methods.method import Method
-from drift.runs.layers import merge, nested, only_given, read_config
+from drift.runs.layers import check_groups, merge, nested, only_given, read_config
 from drift.runs.result import Run
 from drift.runs.run import plan_run, run
 from drift.runs.spec import RunSpec, with_settings_of_0_1
@@ -239,14 +239,13 @@ def request(
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
     data = stored.get("data")
-    known = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
-    options["labels"] = _sources_of_labels(options.get("labels"), known.get("labels") or ())
-    if options["labels"] and not known.get("labels_are"):
-        options["labels_are"] = (
-            options.get("labels_are") or "per-class"
-        )  # rows that were suggested are no random sample
+    before = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
+    options["labels"] = _sources_of_labels(options.get("labels"), before.get("labels") or ())
+    if options["labels"] and not before.get("labels_are"):
+        # Rows that were suggested are no random sample.
+        options["labels_are"] = options.get("labels_are") or "per-class"
     given = _layer(train, task=task, method=method, **options)
-    layers = [stored, given, nested(settings or {})]
+    layers = [check_groups(layer) for layer in (stored, given, nested(settings or {}))]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
     _check_code(stored, layers[-1], {"task": task, "method": method, **options})
     task_type = find_task(task or requested.get("task", "text"))

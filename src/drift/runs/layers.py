@@ -7,7 +7,12 @@ from typing import Any
 
 import yaml
 
-from drift.errors import ConfigError, FileError
+from drift.data.reading import MOST_YAML, parse_yaml, read_text
+from drift.errors import ConfigError
+
+GROUPS = ("data", "model", "method", "training")
+NAMED = ("model", "method")  # groups with a name among their settings
+NAMED_AS = {"task": "text", "model.name": "default", "method.name": "drift"}  # examples, for messages
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,12 +46,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_config(path: str | Path) -> dict[str, Any]:
     """Read a configuration file in YAML."""
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    content = parse_yaml(read_text(Path(path), most=MOST_YAML), path) or {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path} holds {type(content).__name__}, not settings by name")
     return nested(content)
@@ -60,14 +60,30 @@ def read_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         if not equals or not path:
             raise ConfigError(f"--set {assignment!r}: write key=value, such as training.steps=300")
         try:
-            content: Any = yaml.safe_load(value)
-        except yaml.YAMLError:
-            content = value
+            content: Any = parse_yaml(value, f"--set {path}")
+        except ConfigError as error:
+            if not isinstance(error.__cause__, yaml.YAMLError):
+                raise
+            content = value  # such as a text with a colon
         if isinstance(content, str):
             with suppress(ValueError):  # YAML takes 1e-5 for a string
                 content = float(content)
         settings = merge(settings, nested({path.strip(): content}))
     return settings
+
+
+def check_groups(layer: dict[str, Any]) -> dict[str, Any]:
+    """The same settings; ConfigError if a group is not a mapping, or the name of a task, model or method no text."""
+    for group in GROUPS:
+        if not isinstance(layer.get(group, {}), Mapping):
+            raise ConfigError(
+                f"{layer[group]!r} is not a group of settings; write group.name=value, such as model.name=textcnn"
+            )
+    names = {"task": layer.get("task"), **{f"{group}.name": layer.get(group, {}).get("name") for group in NAMED}}
+    for name, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise ConfigError(f"{name}={value!r} is not a name; give one word, such as {name}={NAMED_AS[name]}")
+    return layer
 
 
 def only_given(values: Mapping[str, Any]) -> dict[str, Any]:

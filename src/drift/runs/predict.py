@@ -117,8 +117,8 @@ def evaluate(
         precision and recall of entities, also by type. `notes`: a warning about labels that training lacked, which
         count as errors.
     """
-    opened = run if isinstance(run, Run) else load(run)
     options = TableOptions(text, label, edges, abstain_below, encoding, tick)
+    opened = _opened(run, options)
     return opened.task.evaluate(opened.trained(), source, options)
 
 
@@ -175,6 +175,16 @@ def suggest(
     return opened.task.suggest(opened.trained(), source, n, out, options)
 
 
-def _chunks(run: Run | str | Path, source: Any, out: str | Path | None, options: TableOptions) -> Any:
+def _opened(run: Run | str | Path, options: TableOptions) -> Run:
+    """The run; ConfigError if an option is not for its task."""
     opened = run if isinstance(run, Run) else load(run)
+    if options.edges is not None and "edges" not in opened.task.data_settings.model_fields:
+        raise ConfigError(
+            f"edges={options.edges} is of graphs, and the run is of --task {opened.task.name}; leave it out"
+        )
+    return opened
+
+
+def _chunks(run: Run | str | Path, source: Any, out: str | Path | None, options: TableOptions) -> Any:
+    opened = _opened(run, options)
     return opened.task.predict_chunks(opened.trained(), source, out, options)

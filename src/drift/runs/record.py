@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from drift.data.labels import LabelBudget
 from drift.errors import ConfigError, FileError
 from drift.runs.keeping import Kept, estimate, wilson_interval
+from drift.runs.layers import GROUPS
 from drift.runs.result import Predictions
 from drift.runs.spec import read_stored
 from drift.tasks import TASKS, RunConfig, Task, find_task
@@ -19,7 +20,6 @@ from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
 from drift.training.trainer import Outcome
 
 MAJORITY = "majority class"  # a baseline: always the most frequent class of the part
-GROUPS = ("data", "model", "method", "training")  # of settings, in a configuration
 
 
 def build_record(

@@ -63,7 +63,11 @@ class Run:
     def trained(self) -> Trained:
         """The model with what its task needs to use it on new data."""
         has_config = self.path is not None and (self.path / CONFIG).exists()  # a copied model may come without it
-        config = RunFolder(self.path).config() if self.path is not None and has_config else {}
+        if self.path is None or not has_config:
+            return Trained(self.model, self.record, {})
+        from drift.runs.record import read_settings  # late: it imports this module
+
+        config = read_settings(RunFolder(self.path), self.task).model_dump(mode="json")
         return Trained(self.model, self.record, config)
 
     def save(self, folder: RunFolder, *, onnx: bool | None = None, quiet: bool = True) -> None:

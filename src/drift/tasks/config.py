@@ -24,7 +24,7 @@ class RunConfig(Settings):
     model: Any
     method: dict[str, Any] = Field(default_factory=lambda: {"name": "drift"}, validate_default=True)
     training: TrainingSettings = TrainingSettings()
-    seeds: int = Field(10, ge=1, description="Seeds that are trained at once, where the model allows it.")
+    seeds: int = Field(10, ge=1, le=1000, description="Seeds that are trained at once, where the model allows it.")
 
     @field_validator("method")
     @classmethod

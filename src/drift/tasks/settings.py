@@ -111,7 +111,7 @@ class EncoderSettings(Settings):
     frozen: bool | None = Field(
         None, description="Train only a head on fixed vectors; default: true on a machine without a GPU."
     )
-    train_layers: Annotated[int, Field(ge=1)] | Literal["all", "auto"] = Field(
+    train_layers: Annotated[int, Field(ge=1, le=1000)] | Literal["all", "auto"] = Field(
         "auto",
         description="Layers of an encoder to fine-tune, counted from the last: the others run once per text, and their"
         " outputs are stored. all: every layer; auto: all with a GPU, else a third of them (tokens: three quarters).",
@@ -121,5 +121,5 @@ class EncoderSettings(Settings):
         description="Number format of a fixed encoder of texts, or of fixed layers; auto: bfloat16 where the processor"
         " computes it.",
     )
-    max_length: int = Field(128, ge=2, description="Maximum number of sub-words read at once.")
+    max_length: int = Field(128, ge=2, le=100_000, description="Maximum number of sub-words read at once.")
     dropout: float | None = Field(None, ge=0, lt=1, description="Dropout rate; default: the model's own.")

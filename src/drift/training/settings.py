@@ -1,10 +1,12 @@
 """Settings of training."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from drift.settings import Settings
+
+MOST_ROWS = 1_000_000_000  # in one optimizer step; graphs are trained on all nodes at once
 
 
 class TrainingSettings(Settings):
@@ -51,9 +53,9 @@ class TrainingSettings(Settings):
         description="End training after so many minutes; at most half of them are for the first phase. Default: no"
         " limit.",
     )
-    batch_size: int = Field(32, ge=1, description="Labelled rows per optimizer step, over all processes.")
+    batch_size: int = Field(32, ge=1, le=MOST_ROWS, description="Labelled rows per optimizer step, over all processes.")
     unlabeled_batch_size: int | None = Field(
-        None, ge=1, description="Unlabelled rows per optimizer step; default: batch_size."
+        None, ge=1, le=MOST_ROWS, description="Unlabelled rows per optimizer step; default: batch_size."
     )
     optimizer: Literal["adamw", "adam", "sgd"] = Field("adamw", description="The optimizer of the student.")
     learning_rate: float = Field(
@@ -76,7 +78,7 @@ class TrainingSettings(Settings):
     clip: float | None = Field(
         None, gt=0, description="Maximum gradient norm (leader + interaction); default: no limit."
     )
-    accumulation: int = Field(1, ge=1, description="Micro-batches per step; more of them save memory.")
+    accumulation: int = Field(1, ge=1, le=MOST_ROWS, description="Micro-batches per step; more of them save memory.")
     exact_accumulation: bool = Field(
         False,
         description="Compute class masses over the whole batch instead of per micro-batch; costs one more forward of"
@@ -95,7 +97,7 @@ class TrainingSettings(Settings):
     checkpoint_every: int = Field(100, ge=1, description="Steps between checkpoints.")
     keep_checkpoints: int = Field(2, ge=1, description="Number of checkpoints to keep.")
     trace_every: int = Field(10, ge=1, description="Steps between entries of the trace.")
-    predictions_at: tuple[int, ...] = Field(
+    predictions_at: tuple[Annotated[int, Field(ge=0)], ...] = Field(
         (),
         description="Steps of the second phase after which the predictions of all training rows are written; 0 is the"
         " start.",
@@ -103,10 +105,16 @@ class TrainingSettings(Settings):
     trackers: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = Field(
         (), description="Experiment trackers that also receive the trace; each is a package of its own."
     )
-    threads: int | None = Field(None, ge=1, description="CPU threads per process; default: torch's choice.")
+    threads: int | None = Field(None, ge=1, le=1024, description="CPU threads per process; default: torch's choice.")
 
     @model_validator(mode="after")
     def _exact_needs_pieces(self) -> "TrainingSettings":
         if self.exact_accumulation and self.accumulation == 1:
             raise ValueError("exact_accumulation needs accumulation of 2 or more")
+        return self
+
+    @model_validator(mode="after")
+    def _predictions_are_made(self) -> "TrainingSettings":
+        if late := [step for step in self.predictions_at if step > self.steps]:
+            raise ValueError(f"predictions_at has {late[0]}, but training.steps is {self.steps}; give steps up to that")
         return self

@@ -64,8 +64,14 @@ def is_path(source: Any, name: str, suffixes: tuple[str, ...]) -> bool:
 
 def check_n_jobs(n_jobs: Any) -> None:
     """Raise a ConfigError unless `n_jobs` is a number of processes."""
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+    if not isinstance(n_jobs, Integral) or n_jobs == 0 or n_jobs < -1:
         raise ConfigError(f"n_jobs={n_jobs!r} is not a number of processes; give 1 or more, or -1 for one per core")
+
+
+def check_new_column(name: Any) -> None:
+    """Raise a ConfigError unless `name` can be the name of a column of a table."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise ConfigError(f"column {name!r} is not a name for a new column; give a word, such as weak")
 
 
 def deprecated_jobs(n_jobs: int, jobs: int | None) -> int:

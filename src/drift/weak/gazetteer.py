@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from drift.data.reading import read_text
 from drift.data.tags import Span
 from drift.data.word_tokens import WORD
-from drift.errors import DataError, FileError
+from drift.errors import DataError
 
 CasePolicy = Literal["exact", "lower", "smart"]
 ACRONYM = 4  # maximum length of a phrase in capitals that `smart` matches exactly
@@ -84,12 +85,7 @@ def read_phrases(path: Path, entity_type: str | None = None) -> list[tuple[str, 
 
     entity_type: the type of all phrases if each line is a phrase; None if each line is TYPE, a tab and a phrase.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
+    lines = read_text(path).split("\n")
     phrases = []
     for number, line in enumerate(lines, 1):
         parts = [part.strip() for part in line.split("\t")]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from drift.data.reading import compose_yaml, read_text
 from drift.errors import ConfigError, DriftError, FileError
 from drift.weak.schema import Location
 
@@ -37,24 +38,11 @@ def read_yaml(path: Path) -> tuple[Any, Callable[[Location], str]]:
     twice are errors. Scalars stay strings: in a list of keywords, `no`, `on` and `76` are words, not a boolean and a
     number.
     """
-    import yaml
-
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=loader)
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{path}:{line}: not YAML ({error.problem})") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML ({str(error).splitlines()[0]})") from error
+    node = compose_yaml(read_text(path), path)
     if node is None:
         raise ConfigError(f"{path} is empty; write at least one rule under `rules:`")
     lines: dict[Location, int] = {}
-    content = _value(node, (), path, lines, ())
+    content = _value(node, (), path, lines)
 
     def where(at: Location) -> str:
         return f"{path}:{next(lines[at[:depth]] for depth in range(len(at), -1, -1) if at[:depth] in lines)}"
@@ -62,16 +50,13 @@ def read_yaml(path: Path) -> tuple[Any, Callable[[Location], str]]:
     return content, where
 
 
-def _value(node: Any, at: Location, path: Path, lines: dict[Location, int], parents: tuple[Any, ...]) -> Any:
+def _value(node: Any, at: Location, path: Path, lines: dict[Location, int]) -> Any:
     """Convert a YAML node at a location to a Python value, and record the line of each value in `lines`."""
     import yaml
 
-    lines[at] = line = node.start_mark.line + 1
-    if any(node is parent for parent in parents):
-        raise ConfigError(f"{path}:{line}: this alias refers to a value that contains it; write the value out")
-    parents = (*parents, node)
+    lines[at] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
-        return [_value(child, (*at, index), path, lines, parents) for index, child in enumerate(node.value)]
+        return [_value(child, (*at, index), path, lines) for index, child in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):
         return node.value
     mapping: dict[str, Any] = {}
@@ -80,6 +65,6 @@ def _value(node: Any, at: Location, path: Path, lines: dict[Location, int], pare
             raise ConfigError(f"{path}:{key.start_mark.line + 1}: a key must be a word")
         if key.value in mapping:
             raise ConfigError(f"{path}:{key.start_mark.line + 1}: key {key.value!r} is given twice; remove one")
-        mapping[key.value] = _value(child, (*at, key.value), path, lines, parents)
+        mapping[key.value] = _value(child, (*at, key.value), path, lines)
         lines[(*at, key.value)] = key.start_mark.line + 1
     return mapping

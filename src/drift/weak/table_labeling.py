@@ -16,7 +16,7 @@ from drift.data.table_writer import TableWriter
 from drift.data.tables import read_chunks, source_name
 from drift.errors import ConfigError
 from drift.weak import casting
-from drift.weak.arguments import as_rules, check_n_jobs
+from drift.weak.arguments import as_rules, check_n_jobs, check_new_column
 from drift.weak.diagnostics import Summary
 from drift.weak.labeling import check_columns, label
 from drift.weak.python_rule import PythonRule
@@ -65,6 +65,7 @@ def label_table(
     encoding: the encoding of a CSV, TSV or JSON lines file.
     """
     check_n_jobs(n_jobs)
+    check_new_column(column)
     rule_set = as_rules(rules, RuleSet)
     names, text = check_columns(source, rule_set, text=text, gold=gold, encoding=encoding)
     vote_columns = [f"vote_{name}" for name in rule_set.names] if votes else []
@@ -122,6 +123,9 @@ def label_sentence_table(
     """
     if out is not None and not Path(out).name.lower().removesuffix(".gz").endswith(LIST_SUFFIXES):
         raise ConfigError(f"{out}: tags are lists, which only JSON lines and Parquet hold; name it .jsonl or .parquet")
+    check_new_column(column)
+    if column in ("tokens", "labels"):
+        raise ConfigError(f"column {column!r} is one that is written anyway; give another name for the new column")
     rule_set = as_rules(rules, TokenRuleSet)
     sentences = read_sentences(source, tokens=tokens, label=gold, weak="", encoding=encoding)
     truth = gold_tags(sentences)

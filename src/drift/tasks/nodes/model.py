@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model, field_validator
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from drift.data.graphs import Graph
 from drift.data.neighbours import Neighbours
-from drift.errors import ConfigError, DataError
+from drift.errors import ConfigError, DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.factory import MadeModel, Make, find_factory, is_factory
-from drift.models.feature_scaling import FeatureScaling
+from drift.models.feature_scaling import FeatureScaling, Way
 from drift.models.gcn import GCN
 from drift.models.grand import PUBLISHED, Grand, Recipe
 from drift.models.propagation import OnGraph
 from drift.models.sampled_gcn import SampledGCN, layerwise, layerwise_hidden
-from drift.models.saved import read_description, write_description
+from drift.models.saved import DESCRIPTION, Description, read_description, write_description
 from drift.settings import Settings
 
 FORMAT, WEIGHTS = "drift-nodes/1", "weights.safetensors"
@@ -89,6 +89,36 @@ def published_recipe(graph: str, changes: dict[str, Any]) -> dict[str, Any]:
     settings: type[Settings] = create_model("Recipe", __base__=Settings, **types)
     checked = settings.read(changes, "model.recipe").model_dump(exclude_unset=True)
     return asdict(replace(PUBLISHED.get(graph.lower(), Recipe()), **checked))
+
+
+class DesignFields(BaseModel):
+    """The fields of a `Design`. scale_rows: of 0.1."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    name: str = Field(min_length=1)
+    hidden: int = Field(ge=1, le=10_000)
+    dropout: float = Field(ge=0, lt=1)
+    recipe: dict[str, bool | int | float]
+    reordered: bool
+    neighbours: int | None = Field(None, ge=1)
+    scaling: Way = "none"
+    scale_rows: bool | None = None
+
+    @field_validator("recipe")
+    @classmethod
+    def _of_grand(cls, recipe: dict[str, Any]) -> dict[str, Any]:
+        if unknown := sorted(recipe.keys() - {each.name for each in fields(Recipe)}):
+            raise ValueError(f"there is no {unknown[0]!r}")
+        TypeAdapter(Recipe).validate_python(recipe)
+        return recipe
+
+
+class NodeDescription(Description):
+    """What `drift.json` holds of a `NodeModel`."""
+
+    width: int = Field(ge=1)
+    design: DesignFields
 
 
 @dataclass(frozen=True)
@@ -162,13 +192,19 @@ class NodeModel:
 
     def _stacked(self, graph: Graph) -> GCN | Grand:
         module = self.design.build(graph, len(self.classes), [0])
-        module.load_state_dict(self.weights)
+        self._fill(module)
         return module.eval().to(best_device())
 
     def _sampled(self, graph: Graph) -> tuple[SampledGCN, Tensor, Neighbours]:
         module, features, neighbours = self.design.build_sampled(graph, len(self.classes), 0)
-        module.load_state_dict(self.weights)
+        self._fill(module)
         return module.eval(), features, neighbours
+
+    def _fill(self, module: nn.Module) -> None:
+        try:
+            module.load_state_dict(self.weights)
+        except RuntimeError as error:  # weights of another shape, in a damaged folder
+            raise FileError(f"the weights do not fit the model that {DESCRIPTION} describes; copy it again") from error
 
     def _made(self, graph: Graph) -> MadeModel:
         name = self.design.name
@@ -203,11 +239,15 @@ class NodeModel:
             saved = load_file(folder / WEIGHTS)
             weights = {name: value for name, value in saved.items() if not name.startswith(SCALING)}
             scaling = {name.removeprefix(SCALING): value for name, value in saved.items() if name not in weights}
+            width = description["width"]
+            if any(tensor.shape != (width,) or not tensor.is_floating_point() for tensor in scaling.values()):
+                raise FileError(f"{folder / WEIGHTS}: the scaling is not one number for each of {width} features")
             design = Design.read(description["design"], scaling)
+            design.scaling.check()
             temperature = description["temperature"]
-            return cls(weights, design, description["classes"], description["width"], temperature=temperature)
+            return cls(weights, design, description["classes"], width, temperature=temperature)
 
-        return read_description(folder, FORMAT, opened)
+        return read_description(folder, FORMAT, NodeDescription, opened)
 
 
 def _all_logits(module: nn.Module, graph: Graph) -> Tensor:

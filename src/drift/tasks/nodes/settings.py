@@ -48,7 +48,7 @@ class NodeModelSettings(Settings):
         "gcn", description="gcn, grand, or a function that builds one: file.py:function or package.module:function."
     )
     frozen: Literal[False] = False
-    hidden: int = Field(16, ge=1, description="gcn: width of the hidden layer.")
+    hidden: int = Field(16, ge=1, le=10_000, description="gcn: width of the hidden layer.")
     dropout: float = Field(0.5, ge=0, lt=1, description="gcn: dropout rate.")
     recipe: dict[str, Any] = Field(
         default_factory=dict, description="grand: changes to its published settings for the graph."

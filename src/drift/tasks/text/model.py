@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -18,7 +19,7 @@ from drift.models.devices import best_device, device_of
 from drift.models.embedding import Embedder
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
 from drift.models.reference import EncoderReference
-from drift.models.saved import read_description, save_pretrained, write_description
+from drift.models.saved import Description, read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire
 from drift.tasks.heads import linear_head
@@ -26,6 +27,29 @@ from drift.tasks.heads import linear_head
 WEIGHTS, WORDS, ENCODER, HEADS = "head.safetensors", "words.json", "encoder", "heads.safetensors"
 FORMAT = "drift-text/1"
 BATCH_TOKENS = 4096
+
+
+class EncoderFields(BaseModel):
+    """The fields of an `EncoderReference`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    revision: str | None
+    checksum: str | None
+    identity: str
+    precision: Literal["float32", "bfloat16"]
+    copied: bool
+
+
+class TextDescription(Description):
+    """What `drift.json` holds of a `TextModel`. pool, encoder: of a fixed encoder. windows: of TextCNN."""
+
+    kind: Literal["frozen", "finetuned", "textcnn", "vampire"]
+    max_length: int = Field(ge=1, le=100_000)
+    pool: Literal["mean", "cls", "layers"] = "mean"
+    windows: list[Annotated[int, Field(ge=1, le=100)]] = Field([], max_length=20)
+    encoder: EncoderFields | None = None
 
 
 @dataclass(frozen=True)
@@ -150,7 +174,7 @@ class TextModel:
             names = "classes", "kind", "max_length", "temperature"
             return cls(module.eval(), tokenizer, *(description[name] for name in names), *fixed)
 
-        return read_description(folder, FORMAT, opened)
+        return read_description(folder, FORMAT, TextDescription, opened)
 
 
 def _check_texts(texts: Any) -> None:

@@ -29,9 +29,9 @@ class TextModelSettings(EncoderSettings):
     vectors: str | None = Field(
         None, description="Word vectors for textcnn: a file in fastText, GloVe or word2vec format, or npy."
     )
-    windows: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (2, 3, 4, 5), min_length=1, description="Widths of the convolutions of textcnn."
+    windows: tuple[Annotated[int, Field(ge=1, le=100)], ...] = Field(
+        (2, 3, 4, 5), min_length=1, max_length=20, description="Widths of the convolutions of textcnn."
     )
-    maps: int = Field(500, ge=1, description="Feature maps per window of textcnn.")
+    maps: int = Field(500, ge=1, le=10_000, description="Feature maps per window of textcnn.")
     min_count: int = Field(2, ge=1, description="textcnn and vampire: words that occur less often are unknown.")
     train_vectors: bool = Field(True, description="textcnn: train the word vectors too.")

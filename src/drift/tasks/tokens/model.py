@@ -4,10 +4,11 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from drift.data.batches import batches_by_length
@@ -18,7 +19,7 @@ from drift.errors import ConfigError, DataError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import load_tagger
 from drift.models.hidden import last_layer
-from drift.models.saved import read_description, save_pretrained, write_description
+from drift.models.saved import Description, read_description, save_pretrained, write_description
 
 FORMAT = "drift-tokens/1"
 BATCH_TOKENS = 4096
@@ -35,6 +36,14 @@ class Tagger(nn.Module):
         """words: positions of the words' first sub-words among the N·L sub-words. inputs: of the token classifier."""
         logits: Tensor = self.module(**inputs).logits
         return logits.flatten(0, 1)[words]
+
+
+class TokenDescription(Description):
+    """What `drift.json` holds of a `TokenModel`."""
+
+    kind: Literal["frozen", "finetuned"]
+    entities: bool
+    max_length: int = Field(ge=1, le=100_000)
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class TokenModel:
                 return replace(model, temperature=temperature)
             return model.calibrated(temperature)
 
-        return read_description(folder, FORMAT, opened)
+        return read_description(folder, FORMAT, TokenDescription, opened)
 
 
 def folded(head: nn.Linear, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

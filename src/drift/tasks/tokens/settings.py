@@ -46,7 +46,7 @@ class TokenModelSettings(EncoderSettings):
     """The model of words."""
 
     name: str = Field("default", description="Name or folder of an encoder.")
-    layers: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
+    layers: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None = Field(
         None,
         description="Layers of the encoder to keep; auto: two thirds, as the uppermost are specialised in whole texts;"
         " default: all, or half of them if the encoder is fixed.",

@@ -1,0 +1,1 @@
+"""Bad inputs, strangers' run folders, crashes: what must never break."""
