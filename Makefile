@@ -53,7 +53,7 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing DRIFT and its test tools into $(VENV) (once; a few minutes)"
-	$(PIP) --editable '.[text,graph,tune,cluster,tensorboard,dev]'
+	$(PIP) --editable '.[text,graph,tune,cluster,tensorboard,annotate,dev]'
 	@$(GET_ENCODER)
 	@touch $@ $(VENV)/.base
 

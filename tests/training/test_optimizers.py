@@ -27,6 +27,19 @@ def test_schedules_pass_known_points() -> None:
     assert rates(4, schedule="cosine") == pytest.approx([1.0, 0.5 + 0.125**0.5, 0.5, 0.5 - 0.125**0.5])
 
 
+def test_with_less_time_than_steps_the_rate_reaches_0_when_time_is_up() -> None:
+    settings = TrainingSettings(learning_rate=1.0, schedule="linear")
+    optimizer = make_optimizer(nn.Linear(2, 2), settings, initial=False)
+    passed = [0.0]
+    schedule = make_schedule(optimizer, settings, 1000, lambda: passed[0])
+    found = [schedule.get_last_lr()[0]]
+    for passed[0] in (0.5, 0.9, 1.2):
+        optimizer.step()
+        schedule.step()
+        found.append(schedule.get_last_lr()[0])
+    assert found == pytest.approx([1.0, 0.5, 0.1, 0.0])
+
+
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
 def test_a_warm_up_rises_in_a_line_and_then_the_schedule_begins(schedule: str) -> None:
     found = rates(8, schedule=schedule, warmup_steps=3)

@@ -119,17 +119,19 @@ class Convergence(Callback):
         self.classes: list[Tensor] = []  # of the sample, at the last two checks
         self.stable = 0  # checks in a row in which the classes did not drift
         self.reason: Reason | None = None
+        self.entered_at = 0.0  # seconds of training at the beginning of the phase
 
     def enter(self) -> None:
         """Begin a phase."""
         self.plateau.reset()
+        self.entered_at = self.run.seconds
         self.classes, self.stable, self.reason = [], 0, None
 
     def on_step_end(self, state: TrainingState) -> None:
         settings = self.run.settings
         if settings.until == "converged" and self._converged(state):
             self.reason = "converged"
-        elif settings.minutes is not None and self._time_is_up(settings.minutes, state):
+        elif settings.minutes is not None and self.run.machine.any(self.spent() >= 1)[0]:
             self.reason = "minutes"
         state.stop = state.stop or self.reason is not None
 
@@ -156,10 +158,16 @@ class Convergence(Callback):
         self.classes = [*self.classes[-1:], classes]
         return self.stable >= STABLE and state.step >= least_game_steps(self.run.method)
 
-    def _time_is_up(self, minutes: float, state: TrainingState) -> bool:
-        """Whether the budget is spent; the start may use half of it, if a game follows."""
-        share = 1.0 if state.playing or not self.run.lengths[1] else 0.5
-        return self.run.machine.any(self.run.seconds >= 60 * minutes * share)[0]
+    def spent(self) -> float:
+        """The share of the phase's time that has passed; 0 without a time limit.
+
+        The start may use half of the minutes, if a game follows; the game may use all that is left.
+        """
+        minutes, run = self.run.settings.minutes, self.run
+        if minutes is None:
+            return 0.0
+        limit = 60 * minutes * (1.0 if run.state.playing or not run.lengths[1] else 0.5)
+        return (run.seconds - self.entered_at) / max(1e-9, limit - self.entered_at)
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -167,10 +175,12 @@ class Convergence(Callback):
             "classes": self.classes,
             "stable": self.stable,
             "reason": self.reason,
+            "entered_at": self.entered_at,
             "ends": [vars(end) for end in self.ends],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.plateau.load_state_dict(state["plateau"])
         self.classes, self.stable, self.reason = state["classes"], state["stable"], state["reason"]
+        self.entered_at = state.get("entered_at", 0.0)
         self.ends = [PhaseEnd(**end) for end in state["ends"]]

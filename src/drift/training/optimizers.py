@@ -1,6 +1,7 @@
 """The optimizer and the learning-rate schedule of a phase."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from torch import nn
@@ -41,13 +42,19 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     return make(groups, lr=rate, fused=True)
 
 
-def make_schedule(optimizer: Optimizer, settings: TrainingSettings, steps: int) -> LambdaLR:
-    """A warm-up from 0, then a constant rate, or a linear or cosine decay to 0 at the last step."""
+def make_schedule(
+    optimizer: Optimizer, settings: TrainingSettings, steps: int, spent: Callable[[], float] = lambda: 0.0
+) -> LambdaLR:
+    """A warm-up from 0, then a constant rate, or a linear or cosine decay to 0 at the last step.
+
+    spent: the share of the phase's time that has passed. If time will be up before the last step, the rate decays with
+    it.
+    """
 
     def share(step: int) -> float:
         if step < settings.warmup_steps:
             return (step + 1) / (settings.warmup_steps + 1)
-        done = (step - settings.warmup_steps) / max(1, steps - settings.warmup_steps)
+        done = max((step - settings.warmup_steps) / max(1, steps - settings.warmup_steps), min(1.0, spent()))
         if settings.schedule == "linear":
             return max(0.0, 1.0 - done)
         if settings.schedule == "cosine":

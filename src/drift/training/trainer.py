@@ -229,10 +229,10 @@ class Trainer:
         )
         plain = make_optimizer(self.method.student, settings, initial=initial)
         self.optimizer = machine.wrap_optimizer(plain)
-        self.schedule = make_schedule(plain, settings, self.lengths[at])
+        self.convergence.enter()
+        self.schedule = make_schedule(plain, settings, self.lengths[at], self.convergence.spent)
         self.selection = Selection(self.method.student, trials=self.trials, patience=settings.patience)
         self.guard.average = None
-        self.convergence.enter()
         if not initial:
             self.method.start(self._probe())
 
