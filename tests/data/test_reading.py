@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from drift.data import reading
 from drift.data.reading import MOST_DEPTH, compose_yaml, parse_yaml, read_text
-from drift.errors import ConfigError, FileError
+from drift.data.table_formats import pyarrow_modules
+from drift.data.tables import read_chunks
+from drift.errors import ConfigError, DriftError, FileError
 from drift.runs.layers import read_assignments, read_config
 from drift.weak import RuleSet
 
@@ -108,3 +110,24 @@ def test_a_large_document_is_refused_before_it_is_parsed(monkeypatch: pytest.Mon
     monkeypatch.setattr(reading, "MOST_YAML", 2**21)
     with pytest.raises(ConfigError, match="here is larger than 2 MB"):
         parse_yaml(" " * (2**21 + 1), "here")
+
+
+def test_a_table_whose_name_leads_to_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "endless.csv").symlink_to("/dev/zero")
+    with pytest.raises(FileError, match=r"endless\.csv is a device, not a file"):
+        next(iter(read_chunks(tmp_path / "endless.csv")))
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
+    """Parquet's own messages have several lines."""
+    pyarrow, parquet = pyarrow_modules()
+    parquet.write_table(pyarrow.table({"text": ["a", "b"]}), tmp_path / "t.parquet")
+    sound, refusals = (tmp_path / "t.parquet").read_bytes(), []
+    for at in range(4, len(sound) - 4, 7):
+        (tmp_path / "t.parquet").write_bytes(sound[:at] + b"\xff" + sound[at + 1 :])
+        try:
+            list(read_chunks(tmp_path / "t.parquet"))
+        except DriftError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 10
+    assert not any("\n" in message for message in refusals)

@@ -12,6 +12,7 @@ import torch
 from drift.errors import FileError, StateError
 from drift.training.run_folder import CONFIG, ENVIRONMENT, RunFolder, environment
 from drift.training.settings import TrainingSettings
+from tests.data.test_reading import BOMB
 
 SETTINGS = {"training": TrainingSettings(predictions_at=(0, 100)).model_dump(), "name": "Größe", "rate": 1e-5}
 
@@ -126,3 +127,26 @@ def test_json_comes_back_and_a_missing_file_is_told(tmp_path: Path) -> None:
     assert folder.read_json("metrics.json") == {"accuracy": 0.1 + 0.2}
     with pytest.raises(FileError, match=r"test\.json cannot be read .* a finished run"):
         folder.read_json("test.json")
+
+
+def test_what_a_killed_start_leaves_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    """Temporary files are not a run, and a folder with a configuration alone can be resumed."""
+    folder = RunFolder(tmp_path)
+    (tmp_path / f".config.yaml-{'0' * 32}").write_text("half")
+    folder.check(SETTINGS)
+    folder.begin(SETTINGS)
+    (tmp_path / "environment.json").unlink()
+    folder.begin(SETTINGS, resume=True)
+    folder.check_data("any")
+    assert "python" in folder.read_json("environment.json")
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(FileError):
+        folder.check_data("any")
+
+
+def test_a_configuration_with_aliases_of_aliases_is_refused(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(SETTINGS)
+    (tmp_path / "config.yaml").write_text(BOMB)
+    with pytest.raises(FileError, match="more than 1,000,000 values"):
+        folder.config()

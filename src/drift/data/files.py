@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from drift.errors import FileError
 WINDOWS = os.name == "nt"
 # A full disk, file size limit or quota: these errors do not name the file. Windows has no EDQUOT.
 FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+TEMPORARY = re.compile(r"\..+-[0-9a-f]{32}(-old)?")
 
 
 @contextmanager
@@ -73,6 +76,11 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
         raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is one under which `atomic_file` and `atomic_folder` write; a killed process leaves such files."""
+    return TEMPORARY.fullmatch(name) is not None
 
 
 def _create(aside: Path) -> None:

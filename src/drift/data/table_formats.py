@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from drift.data.reading import check_regular
 from drift.errors import INSTALL, ConfigError, DataError, DriftError, FileError, needed_for
 
 Columns = dict[str, list[Any]]  # by name, all of the same length
@@ -78,6 +79,7 @@ def _readable_errors(path: Path, encoding: str) -> Iterator[None]:
     """Turn errors while a file is read into one-line messages."""
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
+    check_regular(path)
     try:
         yield
     except UnicodeError:
@@ -89,7 +91,8 @@ def _readable_errors(path: Path, encoding: str) -> Iterator[None]:
     except DriftError:
         raise
     except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror or error})") from error
+        reason = error.strerror or " ".join(str(error).split())  # of Parquet's library, on several lines
+        raise FileError(f"{path} cannot be read ({reason})") from error
 
 
 def _binary(path: Path) -> BinaryIO:

@@ -12,8 +12,10 @@ from typing import Any
 
 import yaml
 
-from drift.data.files import atomic_file
+from drift.data.files import atomic_file, is_temporary
+from drift.data.reading import MOST_YAML, parse_yaml, read_text
 from drift.errors import FileError, StateError
+from drift.training.checkpoints import CHECKPOINTS
 
 CONFIG, DATA, ENVIRONMENT, METRICS, TRACE, DIVERGED = (
     "config.yaml",
@@ -61,12 +63,16 @@ class RunFolder:
                     f"{self.path} is a run with other settings ({self._difference(config, normalize)});"
                     " resume with the same ones, or use a new folder"
                 )
-        elif self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        elif self.path.exists() and (
+            not self.path.is_dir() or any(not is_temporary(file.name) for file in self.path.iterdir())
+        ):
             hint = "use --resume to continue it, or another folder" if there.exists() else "give another folder"
             raise FileError(f"{self.path} is not empty; {hint}")
 
     def check_data(self, fingerprint: str) -> None:
         """Refuse to resume with tables that have changed since the run began."""
+        if not (self.path / DATA).exists() and not (self.path / CHECKPOINTS).exists():
+            return  # the run was killed while it began
         if self.read_json(DATA) != {"fingerprint": fingerprint}:
             raise StateError(
                 f"{self.path}: the tables are not what they were when the run began;"
@@ -76,9 +82,12 @@ class RunFolder:
     def begin(self, config: Mapping[str, Any], *, resume: bool = False, normalize: Normalize = dict) -> None:
         """Write the configuration and the environment, after a `check`."""
         self.check(config, resume=resume, normalize=normalize)
-        if resume:
+        if resume and (self.path / ENVIRONMENT).exists():
             return
         try:
+            if resume:  # it was killed while it began
+                self.write_json(ENVIRONMENT, environment())
+                return
             self.path.mkdir(parents=True, exist_ok=True)
             self.write(CONFIG, yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
             self.write_json(ENVIRONMENT, environment())
@@ -89,12 +98,12 @@ class RunFolder:
         """The resolved configuration, as `begin` wrote it."""
         self._check_there()
         try:
-            content = yaml.safe_load((self.path / CONFIG).read_text(encoding="utf-8"))
+            content = parse_yaml(read_text(self.path / CONFIG, most=MOST_YAML), CONFIG)
             if not isinstance(content, dict):
                 raise ValueError(f"it holds {type(content).__name__}, not settings by name")
             return content
-        except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
-            reason = " ".join(str(error).split())  # YAML's own message has several lines
+        except (OSError, ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
             raise FileError(f"{self.path} is not a run's folder: {CONFIG} cannot be read ({reason})") from error
 
     def fingerprint(self) -> str:
@@ -112,9 +121,9 @@ class RunFolder:
     def read_json(self, name: str) -> Any:
         self._check_there()
         try:
-            return json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
+            return json.loads(read_text(self.path / name))
+        except (OSError, ValueError, RecursionError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
             raise FileError(f"{self.path / name} cannot be read ({reason}); is {self.path} a finished run?") from error
 
     def _check_there(self) -> None:
