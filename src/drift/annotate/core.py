@@ -28,14 +28,16 @@ FLIPS_KEPT = 200  # texts whose prediction changed, to show
 class Question:
     """A text to label.
 
-    row: its number, from 0. audit: whether it was drawn at random. reason: why it was chosen. guess, confidence: the
-    model's prediction, if there is one. chances: probability by class, the most likely first.
+    row: its number, from 0. audit: whether it was drawn at random. reason: why it was chosen. reason_code: the same,
+    as a key of `wording.SENTENCES`. guess, confidence: the model's prediction, if there is one. chances: probability by
+    class, the most likely first.
     """
 
     row: int
     text: str
     audit: bool
     reason: str
+    reason_code: str
     guess: str | None = None
     confidence: float | None = None
     chances: tuple[tuple[str, float], ...] = ()
@@ -199,7 +201,7 @@ class SessionCore:
         current = self.current
         chances = () if current is None else tuple((names[k], p) for k, p in current.chances(row, self._state))
         guess, p = chances[0] if chances else (None, None)
-        return Question(row, self.texts[row], audit, why(reason, chances), guess, p, chances)
+        return Question(row, self.texts[row], audit, why(reason, chances), reason, guess, p, chances)
 
     def _taken(self) -> np.ndarray:
         """Rows that are not asked about, `(n,)`."""

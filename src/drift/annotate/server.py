@@ -124,6 +124,7 @@ class Server:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.socket.bind((HOST, port))
+            self.socket.listen(64)  # now: the address is printed, and may be opened, before `run`
         except OSError as error:
             self.socket.close()
             raise FileError(f"port {port} cannot be used ({error.strerror}); give another one with --port") from error

@@ -111,7 +111,7 @@ class Annotation(SessionCore):
         with self._lock:
             question = self._served.get(client)
             if question is not None and not self._is_taken(question.row):
-                return self._described(question.row, question.audit, question.reason)
+                return self._described(question.row, question.audit, question.reason_code)
             if question is not None:
                 self._asked[question.row] = self._served.pop(client)
             chosen = self._choose()

@@ -154,7 +154,8 @@ function guess(q) {
   const hidden = app.hidesGuess;
   const toggle = h("button", { type: "button", class: "link", onclick: toggleGuess, "aria-keyshortcuts": "h" },
     hidden ? "Show the guess" : "Hide");
-  if (q.guess === null) return h("p", { class: "guess" }, "The model has no guess yet: it starts with labels of two classes.");
+  if (q.guess === null) return h("p", { class: "guess" }, (app.progress?.classes ?? []).filter((each) => each.labels).length < 2
+    ? "The model starts when two classes have labels." : "The model is learning. Its guess comes in a moment.");
   if (hidden) return h("p", { class: "guess" }, "The model's guess is hidden. ", toggle);
   const source = app.progress?.initial ? "First guess" : "Model";
   return h("p", { class: "guess" }, `${source}: `, h("b", {}, q.guess), ` ${percent(q.confidence)} `, toggle);
