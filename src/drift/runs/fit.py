@@ -235,16 +235,15 @@ def request(
 ) -> RunSpec:
     """The spec that these parameters of `fit` ask for."""
     known = list(signature(fit).parameters)
-    if unknown := [name for name in options if name not in stored_data]:
-        raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], stored_data)}")
+    if unknown := [name for name in options if name not in known]:
+        raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
     data = stored.get("data")
     stored_data = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
     options["labels"] = _sources_of_labels(options.get("labels"), stored_data.get("labels") or ())
     if options["labels"] and not stored_data.get("labels_are"):
-        options["labels_are"] = (
-            options.get("labels_are") or "per-class"
-        )  # rows that were suggested are no random sample
+        # Rows that were suggested are no random sample.
+        options["labels_are"] = options.get("labels_are") or "per-class"
     given = _layer(train, task=task, method=method, **options)
     layers = [stored, given, nested(settings or {})]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
