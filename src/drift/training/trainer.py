@@ -216,7 +216,7 @@ class Trainer:
         state.phase, state.step, state.last_step, state.stop = PHASES[at], 0, self.lengths[at], False
         state.best_score = float("-inf")
         self.feed = Feed(
-            None if data.weak and not initial else data.labeled,
+            data.second if data.weak and not initial else data.labeled,
             None if initial else data.unlabeled,
             batch_size=settings.batch_size,
             unlabeled_batch_size=settings.unlabeled_batch_size or settings.batch_size,
