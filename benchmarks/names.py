@@ -1,6 +1,7 @@
 """Classifiers from class names alone, and with a few labels beside them.
 
     DRIFT_DATA=... python benchmarks/names.py run --draws 10     # adds to docs/results/names.jsonl, resumable
+    DRIFT_DATA=... python benchmarks/names.py votes --draws 10   # adds to docs/results/names_votes.jsonl: no training
     DRIFT_DATA=... python benchmarks/names.py render             # writes docs/results/names.md
 
 Every run has plain settings. Each draw takes other texts from the same sample of a dataset, without their labels.
@@ -22,7 +23,7 @@ import pandas as pd
 
 from recorded import RESULTS, add_line, read_lines, table
 
-LINES, PAGE = RESULTS / "names.jsonl", RESULTS / "names.md"
+LINES, VOTES, PAGE = (RESULTS / name for name in ("names.jsonl", "names_votes.jsonl", "names.md"))
 SAMPLE = {"agnews": (6000, 2000)}  # texts to draw from and test texts; others:
 OTHERS = (2500, 1000)
 POOL = {"agnews": 4000}  # texts of a draw; others:
@@ -87,14 +88,29 @@ def measure(cell: Cell, number: int) -> dict[str, Any]:
 def votes(pool: pd.DataFrame, phrases: dict[str, tuple[str, ...]]) -> dict[str, Any]:
     """Accuracy of the class names before any training: of all texts, and of those that get a label."""
     from drift.models.embedding import Embedder
-    from drift.weak.names import class_vectors, name_votes
+    from drift.weak.names import balanced, class_vectors, name_votes
 
     embedder = Embedder("default", max_length=256, pool="auto", precision="auto")
     classes = sorted(phrases)
     vectors = class_vectors({name: phrases[name] for name in classes}, lambda lines: embedder.rows(list(lines)))
-    found = name_votes(embedder.embed(list(pool["text"])).vectors, vectors, classes)
-    right = np.array(classes)[found.likely] == pool["label"].to_numpy()
-    return {"nearest": float(right.mean()), "labeled": float(right[found.votes.any(-1)].mean())}
+    x = embedder.rows(list(pool["text"]))
+    truth = pool["label"].to_numpy()
+    found = name_votes(x, vectors, classes)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    similarity = unit @ vectors.T
+    right = np.array(classes)[found.likely] == truth
+
+    def accuracy(score: np.ndarray) -> float:
+        return float((np.array(classes)[score.argmax(-1)] == truth).mean())
+
+    return {
+        "cosine": accuracy(similarity),
+        "centred": accuracy(similarity - similarity.mean(0)),
+        "balanced": accuracy(balanced(similarity)),
+        "nearest": float(right.mean()),
+        "labeled": float(right[found.votes.any(-1)].mean()),
+        "mixture": found.mixture,
+    }
 
 
 @cache
@@ -161,6 +177,23 @@ def run(draws: int, only: str) -> None:
         print(*asdict(cell).values(), number, scores, line.get("nearest"), flush=True)
 
 
+def run_votes(draws: int) -> None:
+    """How good the labels from class names are, before any training."""
+    from drift.weak.class_names import class_phrases
+
+    done = {(line["dataset"], line["source"], line["skew"], line["draw"]) for line in read_lines(VOTES)}
+    for number in range(draws):
+        for dataset, described in DESCRIPTIONS.items():
+            for source, skew in (("names", 1), ("names", 10), ("descriptions", 1), ("descriptions", 10)):
+                if (dataset, source, skew, number) in done:
+                    continue
+                pool, _ = draw(Cell(dataset, source, skew=skew), number)
+                phrases = class_phrases(described if source == "descriptions" else list(described))
+                line = {"dataset": dataset, "source": source, "skew": skew, "draw": number, **votes(pool, phrases)}
+                add_line(VOTES, line)
+                print(*line.values(), flush=True)
+
+
 def render() -> None:
     """Write the tables."""
     cells = defaultdict(list)
@@ -190,7 +223,9 @@ def render() -> None:
         if not labels
     ]
     text += [*table(headings, rows), "", "*Least gain*: of the result over its start, in the worst draw.", ""]
-    text += ["## A few labels per class, with and without class names", ""]
+    text += [] if cells else ["No run has been measured yet.", ""]
+    text += _votes_table()
+    few = ["## A few labels per class, with and without class names", ""]
     headings = ["dataset", "labels per class", "draws", "labels alone", "labels and names"]
     rows = []
     for dataset in DESCRIPTIONS:
@@ -199,9 +234,36 @@ def render() -> None:
             if all(pair):
                 both = [_mean([line["result"]["accuracy"] for line in lines]) for lines in pair]
                 rows.append([dataset, labels, min(map(len, pair)), *both])
-    text += [*table(headings, rows), ""]
+    text += [*few, *table(headings, rows), ""] if rows else []
     PAGE.write_text("\n".join(text), encoding="utf-8")
     print(f"wrote {PAGE}")
+
+
+def _votes_table() -> list[str]:
+    """The labels from class names before any training."""
+    cells = defaultdict(list)
+    for line in read_lines(VOTES):
+        cells[line["dataset"], line["skew"], line["source"]].append(line)
+    steps = ("cosine", "centred", "balanced", "nearest", "labeled")
+    headings = ["dataset", "skew", "source", "draws", *steps[:3], "with the mixture", "labelled half", "mixture used"]
+    rows = [
+        [
+            *(*cell, len(lines)),
+            *(_mean([line[step] for line in lines]) for step in steps),
+            f"{sum(line['mixture'] for line in lines)} of {len(lines)}",
+        ]
+        for cell, lines in sorted(cells.items())
+    ]
+    return [
+        "## The names themselves",
+        "",
+        "Before any training (`names.py votes`): the nearest class by plain cosine, after centring over all texts,",
+        "after centring that does not assume equally common classes, and with the mixture, which is what runs use.",
+        "Skew 10: the rarest class has a tenth of the texts of the commonest, in another order of classes each draw.",
+        "",
+        *table(headings, rows),
+        "",
+    ]
 
 
 def _mean(values: list[float]) -> str:
@@ -211,8 +273,11 @@ def _mean(values: list[float]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "render"])
+    parser.add_argument("command", choices=["run", "votes", "render"])
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", default="", help="names, descriptions, skew or labels, with commas")
     arguments = parser.parse_args()
-    run(arguments.draws, arguments.only) if arguments.command == "run" else render()
+    if arguments.command == "run":
+        run(arguments.draws, arguments.only)
+    else:
+        run_votes(arguments.draws) if arguments.command == "votes" else render()

@@ -22,6 +22,7 @@ PRIOR_VOTES = 10.0  # votes that this assumption, or the average source, counts 
 SHARED_ERRORS = 20.0  # votes of a class that a source's mean accuracy counts for in its confusion of that class
 LEAST_ACCURACY, MOST_ACCURACY = 0.02, 0.98  # no finite number of votes shows that a source is never right or wrong
 OVERLAP = 30  # rows with votes of two sources that are needed to estimate anything from their agreement
+CLEARLY = 2.0  # standard errors by which one way to combine must be better on gold labels to be preferred
 GOLD = 10  # votes on rows with a gold label from which the accuracy of a source is measured, not estimated
 
 
@@ -57,7 +58,8 @@ def combine(votes: Sequence[np.ndarray], *, method: Combining = "auto", gold: np
     good the sources are, and do not become labels here.
 
     auto: one source is taken as it is; two or more are combined as by Dawid and Skene, if they voted together often
-    enough to compare them, or gold labels say how good they are, and otherwise by majority.
+    enough to compare them, and otherwise by majority. If gold labels show that votes weighted by the accuracies on them
+    are clearly better, as where sources copy each other, it is these.
     """
     if not len(votes):
         raise ConfigError("there is no source to combine")
@@ -75,9 +77,16 @@ def _chosen(votes: np.ndarray, gold: np.ndarray) -> str:
     voted = votes.any(-1)
     if len(votes) == 1:
         return "majority"
-    together = (voted.sum(0) > 1).sum()
-    measured = ((gold != ABSTAIN) & voted.any(0)).sum()
-    return "dawid-skene" if together >= OVERLAP or measured >= GOLD else "majority"
+    chosen = "dawid-skene" if (voted.sum(0) > 1).sum() >= OVERLAP else "majority"
+    judged = (gold != ABSTAIN) & voted.any(0)
+    if judged.sum() < GOLD:
+        return chosen
+    # Without the gold labels themselves, which would always be right.
+    without = hard(COMBINERS[chosen](votes, np.full(len(gold), ABSTAIN)).probabilities) == gold
+    weighted = hard(weighted_vote(votes, gold).probabilities) == gold
+    only_one = (without != weighted)[judged].sum()
+    ahead = int(weighted[judged].sum()) - int(without[judged].sum())
+    return "weighted" if ahead > CLEARLY * np.sqrt(only_one) else chosen
 
 
 def majority_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
@@ -96,7 +105,7 @@ def weighted_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
     labels = majority_vote(votes, gold).probabilities
     for _ in range(ROUNDS):
         weights = np.log(_within(accuracies) * (C - 1) / (1 - _within(accuracies)))
-        before, labels = labels, _softmax(np.einsum("s,snc->nc", weights, votes), votes.any((0, 2)))
+        before, labels = labels, _softmax(np.einsum("s,snc->nc", weights, votes), _covered(votes))
         accuracies = _measured(votes, labels, gold)
         if np.abs(labels - before).max() < TOLERANCE:
             break
@@ -115,8 +124,7 @@ def dawid_skene(votes: np.ndarray, gold: np.ndarray) -> Combined:
     that class in place of the posterior. A row of zeros is an abstention, which says nothing.
     """
     C = votes.shape[-1]
-    voted = votes.any(-1)
-    covered = voted.any(0)
+    covered = _covered(votes)
     labels = _with_gold(majority_vote(votes, gold).probabilities, gold)
     rows = covered | (gold != ABSTAIN)
     for _ in range(ROUNDS):
@@ -190,7 +198,12 @@ def _with_gold(labels: np.ndarray, gold: np.ndarray) -> np.ndarray:
     known = gold != ABSTAIN
     if not known.any():
         return labels
-    return np.where(known[:, None], _one_hot(gold, labels.shape[-1]), labels)
+    return np.asarray(np.where(known[:, None], _one_hot(gold, labels.shape[-1]), labels))
+
+
+def _covered(votes: np.ndarray) -> np.ndarray:
+    """Which rows have a vote of any source, `(N,)`. votes: `(S, N, C)`."""
+    return np.asarray(votes.any(axis=(0, 2)))
 
 
 def _one_hot(codes: np.ndarray, C: int) -> np.ndarray:
@@ -199,7 +212,7 @@ def _one_hot(codes: np.ndarray, C: int) -> np.ndarray:
 
 def _normalised(votes: np.ndarray) -> np.ndarray:
     total = votes.sum(-1, keepdims=True)
-    return np.divide(votes, total, out=np.zeros_like(votes), where=total > 1e-9)
+    return np.asarray(np.divide(votes, total, out=np.zeros_like(votes), where=total > 1e-9))
 
 
 def _softmax(scores: np.ndarray, covered: np.ndarray) -> np.ndarray:
@@ -209,4 +222,4 @@ def _softmax(scores: np.ndarray, covered: np.ndarray) -> np.ndarray:
 
 
 def _within(accuracies: np.ndarray) -> np.ndarray:
-    return np.clip(np.nan_to_num(accuracies, nan=ASSUMED_ACCURACY), LEAST_ACCURACY, MOST_ACCURACY)
+    return np.asarray(np.clip(np.nan_to_num(accuracies, nan=ASSUMED_ACCURACY), LEAST_ACCURACY, MOST_ACCURACY))

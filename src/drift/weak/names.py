@@ -37,7 +37,7 @@ COMPONENTS, ROWS_PER_COMPONENT = 64, 20  # of the mixture: at most, and texts th
 MIXTURE_ROUNDS = 50
 MOST_FITTED = 20_000  # texts that the mixture is fitted to
 RIDGE = 1e-3  # added to the covariance, relative to its mean variance
-AGREES = 0.7  # part of the certain texts of each class that a mixture must leave in their class
+AGREES = 0.55  # part of the texts a mixture is most certain of that step 2 must put in the same class, for each class
 ALIKE = 0.95  # cosine of the vectors of two names that mean the same
 FAR = 0.1  # of an equal share: hardly any text is near a name if fewer are nearest to it, before centring
 LEAST_JUDGED = 100  # texts
@@ -82,7 +82,7 @@ def name_votes(x: np.ndarray, vectors: np.ndarray, classes: Sequence[str]) -> Na
     faults = [*_alike(vectors, classes), *_far(similarity, classes)]
     score = balanced(similarity.astype(np.float64))
     fitted = _mixture(texts, score)
-    if fitted is not None and _agrees(score, fitted):
+    if fitted is not None and agrees(score, fitted):
         score = fitted
     likely, certainty = score.argmax(-1), margin(score)
     kept = most_certain(likely, certainty, len(classes))
@@ -131,13 +131,16 @@ def _mixture(texts: np.ndarray, score: np.ndarray) -> np.ndarray | None:
     return np.asarray((texts - mean) @ (directions @ weights).astype(np.float32) + bias, dtype=np.float64)
 
 
-def _agrees(score: np.ndarray, fitted: np.ndarray) -> bool:
-    """Whether the mixture still means the same classes: it leaves most texts that names are certain of in place."""
-    likely = score.argmax(-1)
-    kept = most_certain(likely, margin(score), score.shape[-1])
-    same = likely == fitted.argmax(-1)
-    present = np.unique(likely[kept])
-    return all(same[kept & (likely == code)].mean() >= AGREES for code in present)
+def agrees(score: np.ndarray, fitted: np.ndarray) -> bool:
+    """Whether the components of the mixture still mean the classes they began with, and none has vanished.
+
+    Only texts that the mixture is certain of count: where classes are skewed, names put many texts of common classes
+    into rare ones, and the mixture is right to move them.
+    """
+    nearest, likely = score.argmax(-1), fitted.argmax(-1)
+    kept = most_certain(likely, margin(fitted), score.shape[-1])
+    own = [kept & (likely == code) for code in np.unique(nearest)]
+    return all(rows.any() and (nearest == likely)[rows].mean() >= AGREES for rows in own)
 
 
 def most_certain(likely: np.ndarray, certainty: np.ndarray, C: int) -> np.ndarray:

@@ -271,7 +271,7 @@ def _label_counts(train: TextTable, sources: Sources | None) -> int:
     """How many rows have a label."""
     if sources is None:
         return sum(label is not None for label in train.labels)
-    return int(sum(each.covered for each in sources.sources).astype(bool).sum()) if sources.sources else 0
+    return int(np.stack([each.covered for each in sources.sources]).any(0).sum()) if sources.sources else 0
 
 
 def _class_notes(classes: list[str], labelled: int) -> list[str]:
