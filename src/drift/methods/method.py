@@ -33,11 +33,13 @@ class KnownLabels:
 
     codes: class indices, `(m,)` or `(trials, m)`; -1 for none. weak: they are noisy.
     labels_are: how their rows were chosen, "random" or "per-class"; None if nobody said.
+    biased: whether weak labels may cover some classes better than others.
     """
 
     codes: Tensor
     weak: bool = False
     labels_are: LabelsAre | None = None
+    biased: bool = True
 
 
 @dataclass(frozen=True)

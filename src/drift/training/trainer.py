@@ -100,7 +100,7 @@ class Trainer:
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
         self._check_parts(student)
         teacher = self.machine.wrap(copy_of(student)) if method.has_teacher else None
-        known = KnownLabels(data.labeled.labels, data.weak, data.labels_are)
+        known = KnownLabels(data.labeled.labels, data.weak, data.labels_are, data.biased)
         alone = type(self.machine) is SingleProcess
         context = Context(teacher, stacked=seeds is not None, single_process=alone, labels=known)
         self.method = method(self.machine.wrap(student), method_settings, context)

@@ -126,6 +126,7 @@ class TextTask(Task):
             labels_are=self.config.data.labels_are if self.same_labels else "per-class",
             left_out=None if folds is None else Labeled(examples, *map(torch.from_numpy, (folds, data.gold[folds]))),
             second=second,
+            biased=data.sources is None or [each.origin for each in data.sources.sources] != ["names"],
         )
         notes = [*student.notes, *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
