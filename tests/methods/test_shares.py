@@ -173,3 +173,13 @@ def test_a_refinement_moves_the_estimate_in_proportion_to_the_trust_in_it(trust:
     moved = np.array(refine_shares(predicted, Shares(tuple(first), "a guess", trust=1.0)).values) - first
     refined = np.array(refine_shares(predicted, Shares(tuple(first), "a guess", trust=trust)).values)
     np.testing.assert_allclose(refined - first, trust * moved, atol=1e-9)
+
+
+def test_labels_that_cover_all_classes_alike_keep_the_predicted_shares() -> None:
+    """Class names label the same part of every class: dividing by their shares would hide that classes are skewed."""
+    predicted = np.repeat([[0.7, 0.3], [0.2, 0.8]], [900, 100], axis=0)
+    labels = np.repeat([0, 1], [450, 50])
+    even = estimate_shares(predicted, labels, weak=True, biased=True).values
+    plain = estimate_shares(predicted, labels, weak=True, biased=False).values
+    assert plain[0] > 0.85
+    assert even[0] < plain[0]

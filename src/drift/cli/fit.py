@@ -26,7 +26,19 @@ def fit(
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
     tokens: str | None = typer.Option(None, help="Column with the words of each sentence, for --task tokens."),
     label: str | None = typer.Option(None, help="Column with the labels; a blank label is unlabelled."),
-    weak: list[str] = typer.Option([], metavar="COLUMN", help="Column with noisy labels from any source."),
+    weak: list[str] = typer.Option(
+        [], metavar="COLUMN", help="Column with noisy labels; also COLUMN=CONFIDENCE or PREFIX*. May be repeated."
+    ),
+    classes: str | None = typer.Option(
+        None,
+        metavar="NAMES|FILE",
+        help='Names of the classes, such as "sports, politics": needs no label. Or YAML: NAME: DESCRIPTION.',
+    ),
+    gold: str | None = typer.Option(
+        None,
+        metavar="train|measure",
+        help="Beside noisy labels: train on gold labels of TABLE too (default with --classes), or only measure.",
+    ),
     rules: Path | None = typer.Option(None, help="YAML or Python file with rules that give noisy labels."),
     unlabeled: str | None = typer.Option(None, metavar="TABLE", help="Table with more unlabelled rows."),
     labels: list[str] = typer.Option(
@@ -93,6 +105,10 @@ def fit(
 
         drift fit reviews.csv --text body --label topic -o runs/topics
 
+        drift fit reviews.csv --classes "sports, politics, business" -o runs/zero
+
+        drift fit reviews.csv --weak anna --weak ben --weak gpt=gpt_confidence -o runs/votes
+
         drift fit reviews.csv --rules rules.yaml --test test.csv -o runs/rules
 
         drift fit train.jsonl.gz --dev dev.jsonl.gz --labels-per-class 30 --set training.steps=300 -o runs/few
@@ -126,9 +142,7 @@ def _execute(options: dict[str, Any]) -> None:
     train, graph = options.pop("train"), options.pop("graph")
     if graph is not None and train is not None:
         raise ConfigError(f"a table, {train}, and --graph were given; name the data once")
-    if len(weak := options.pop("weak")) > 1:
-        raise ConfigError(f"--weak was given {len(weak)} times ({', '.join(weak)}); give one column of noisy labels")
-    options["weak"] = weak[0] if weak else None
+    options["weak"] = options.pop("weak") or None
     options["settings"] = read_assignments(options.pop("assignments"))
     options["task"] = options["task"] or ("nodes" if graph else None)
     keep_freed_memory()

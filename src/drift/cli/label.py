@@ -27,9 +27,13 @@ def label(
     table: Path = typer.Argument(
         ..., help="Table: .csv, .tsv, .jsonl (each also .gz), .parquet; with --task tokens also CoNLL."
     ),
-    rules: Path = typer.Option(
-        ..., "--rules", "-r", help="Rule file: YAML, or Python with a RuleSet in the variable `rules`."
+    rules: Path | None = typer.Option(
+        None, "--rules", "-r", help="Rule file: YAML, or Python with a RuleSet in the variable `rules`."
     ),
+    classes: str | None = typer.Option(
+        None, "--classes", metavar="NAMES|FILE", help="In place of rules: names of classes, as for `drift fit`."
+    ),
+    model: str = typer.Option("default", "--model", help="Encoder that compares texts with --classes."),
     task: Task = typer.Option(Task.text, "--task", help="text: one label per text; tokens: one tag per word."),
     out: Path | None = typer.Option(
         None, "--out", "-o", help="Table to write. Default: write nothing, only print how the rules do."
@@ -46,13 +50,16 @@ def label(
     jobs: int = typer.Option(1, "--jobs", "-j", min=-1, help="Number of processes; -1 for one per core."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
-    """Label texts by rules, and measure how good the rules are.
+    """Label texts by rules or by the names of classes, and measure how good they are.
 
-    All columns are kept. The column `weak` is added; it is empty where no rule votes or the votes tie.
+    All columns are kept. The column `weak` is added; it is empty where no rule votes or the votes tie, or where texts
+    are too far from the names of the classes. --classes also shows what each name caught, and adds a column `nearest`.
 
     Examples:
 
         drift label texts.csv --rules rules.yaml
+
+        drift label texts.csv --classes "sports, politics, business"
 
         drift label texts.csv --rules rules.yaml -o weak.parquet --label topic
 
@@ -65,6 +72,16 @@ def label(
     from drift.weak.casting import TEXTS_PER_BATCH
 
     policy: Any = None if ties is None else ties.value
+    if (rules is None) == (classes is None):
+        wanted = "both were given; drift fit combines them" if rules else "neither was given"
+        raise ConfigError(f"give --rules or --classes: {wanted}")
+    if classes is not None:
+        if task is Task.tokens:
+            raise ConfigError("--classes is for texts; for --task tokens give --rules, which may list words")
+        options = {"text": text, "gold": gold, "column": column, "model": model, "encoding": encoding}
+        _label_by_names(table, classes, out, quiet=quiet, **options)
+        return
+    assert rules is not None
     if task is Task.tokens:
         _show_tokens(
             label_sentence_table(
@@ -93,6 +110,27 @@ def label(
         _show_texts(summary)
     if out is not None:
         print(f"Written: {out}")
+
+
+def _label_by_names(table: Path, classes: str, out: Path | None, *, quiet: bool, **options: Any) -> None:
+    from functools import partial
+
+    from rich.console import Console
+
+    from drift.cli.show import show_table
+    from drift.tasks.text.labeling import label_by_names
+    from drift.tasks.text.source_report import caught_table, shortened
+    from drift.training.progress import progress
+
+    done = label_by_names(table, classes, out, progress=partial(progress, shown=not quiet), **options)
+    headings, rows = caught_table(done.found)
+    show_table(headings, [[row[0], shortened(row[1]), *row[2:]] for row in rows])
+    lines = [f"Labelled: {done.coverage} texts, the most certain half of each class"]
+    if done.accuracy.of:
+        lines.append(f"Accuracy of the labels: {done.accuracy} that have a gold label")
+    lines += [*done.notes, *([] if out is None else [f"Written: {out}"])]
+    for line in lines:
+        Console().print(line, markup=False, highlight=False)
 
 
 def _show_texts(summary: "Summary") -> None:

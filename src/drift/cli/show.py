@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from drift.training.plan import Plan
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], console: Console | None = None) -> None:
     """A table with text in the first two columns and numbers in the others."""
     view = Table(box=None, pad_edge=False)
     for column, heading in enumerate(headings):
         view.add_column(heading, justify="left" if column < 2 else "right")
     for row in rows:
         view.add_row(*map(escape, row))
-    console = Console()
+    console = console or Console()
     (console if console.is_terminal else Console(width=WIDE)).print(view)
 
 
@@ -43,6 +43,8 @@ def show_run(run: "Run", console: Console | None = None) -> None:
         highlight=False,
     )
     _show_scores(run, console)
+    for headings, rows in run.task.source_tables(record):
+        show_table(headings, rows, console)
     budget = record.label_budget
     console.print(
         f"Label budget: {budget.total:,} gold labels ({budget.train:,} to train, {budget.dev:,} dev)", highlight=False

@@ -1,5 +1,6 @@
 """The student's losses, one value per example (Eqs. 1 and 8); the caller takes the mean."""
 
+import torch
 from torch import Tensor
 
 from drift.core.closed_form import StudentLoss, divergence_terms
@@ -19,3 +20,9 @@ def student_loss(log_y: Tensor, omega: Tensor, log_q: Tensor) -> Tensor:
 def supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:
     """Cross-entropy ℓ_sup = -log q_y (Eq. 1). log_q: `(..., N, C)`; y: class indices `(..., N)`; returns `(..., N)`."""
     return -log_q.gather(-1, y.unsqueeze(-1)).squeeze(-1)
+
+
+def soft_supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy -Σ_j y_j log q_j with soft labels. log_q, y: `(..., N, C)`; returns `(..., N)`."""
+    # Where y_j = 0 the term is 0, even if log q_j is -inf.
+    return -torch.where(y > 0, y * log_q, 0.0).sum(dim=-1)

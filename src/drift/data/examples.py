@@ -57,11 +57,15 @@ class Labeled:
     """A labelled subset of examples.
 
     rows: row numbers in `examples`. labels: the class index of each. Both are `(n,)`, or `(trials, n)` if stacked.
+    soft: distributions over the classes for all rows of `examples`, `(rows, C)`, if labels are soft; `labels` then
+        holds the most likely class. certain: with `soft`, which labels are not soft: `(n,)` or `(trials, n)`.
     """
 
     examples: Examples
     rows: Tensor
     labels: Tensor
+    soft: Tensor | None = None
+    certain: Tensor | None = None
 
     @property
     def size(self) -> int:
@@ -73,8 +77,20 @@ class Labeled:
         return positions.shape[-1]
 
     def pair(self, positions: Tensor) -> tuple[Inputs, Tensor]:
-        """Inputs and labels. positions: indices into `rows`, `(N,)` or `(trials, N)`."""
-        return self.examples.inputs(self.rows.gather(-1, positions)), self.labels.gather(-1, positions)
+        """Inputs and labels: class indices, or distributions `(..., N, C)` if labels are soft.
+
+        positions: indices into `rows`, `(N,)` or `(trials, N)`.
+        """
+        rows, labels = self.rows.gather(-1, positions), self.labels.gather(-1, positions)
+        return self.examples.inputs(rows), labels if self.soft is None else self._soft(rows, labels, positions)
+
+    def _soft(self, rows: Tensor, labels: Tensor, positions: Tensor) -> Tensor:
+        assert self.soft is not None
+        y = self.soft[rows]
+        if self.certain is None:
+            return y
+        known = torch.nn.functional.one_hot(labels, y.shape[-1]).to(y.dtype)
+        return torch.where(self.certain.gather(-1, positions).unsqueeze(-1), known, y)
 
 
 @dataclass(frozen=True)

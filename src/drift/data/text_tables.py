@@ -60,12 +60,13 @@ def choose_columns(
     weak: str | None = None,
     encoding: str = "utf-8",
     elsewhere: Callable[[], Collection[str]] = frozenset,
+    taken: Collection[str] = (),
 ) -> TextColumns:
     """The text, label and weak-label columns of a table: as named, or guessed from names and values.
 
     source, encoding: see `read_chunks`. text, label, weak: column names; None means to guess (weak: none), and label=""
     that there is none. elsewhere: the columns of the other tables of the run. If this table lacks a text or label
-    column that another one has, its own is guessed, with a note.
+    column that another one has, its own is guessed, with a note. taken: columns that are not guessed, as they are used.
     """
     sample, name = next(read_chunks(source, encoding=encoding)), source_name(source)
     names = list(sample.columns)
@@ -73,7 +74,7 @@ def choose_columns(
     named = [find_column(column, names, name) for column in (text, label, weak) if column and column not in missing]
     if len(set(named)) < len(named):
         raise ConfigError(f"{name}: text, label and weak are {', '.join(named)}; each must be a column of its own")
-    free = [column for column in names if column not in named]
+    free = [column for column in names if column not in named and column not in taken]
     guessed, notes = [], []
     with _naming(name, text if text in missing else None):
         if text is None or text in missing:

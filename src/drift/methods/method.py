@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from drift.core.checks import check_labels, check_pair
 from drift.core.forward import Inputs, log_probabilities
-from drift.core.losses import supervised_loss
+from drift.core.losses import soft_supervised_loss, supervised_loss
 from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
 from drift.data.examples import Batch
@@ -33,11 +33,13 @@ class KnownLabels:
 
     codes: class indices, `(m,)` or `(trials, m)`; -1 for none. weak: they are noisy.
     labels_are: how their rows were chosen, "random" or "per-class"; None if nobody said.
+    biased: whether weak labels may cover some classes better than others.
     """
 
     codes: Tensor
     weak: bool = False
     labels_are: LabelsAre | None = None
+    biased: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,15 @@ class Method(ABC):
     def initial_loss(self, batch: Batch) -> Tensor:
         """Return the loss of the first phase on the labelled part of a batch: L_sup (Eq. 1), a scalar.
 
-        A student with its own loss is trained with that instead, see `HasOwnLoss`.
+        Labels may be soft, `(..., N, C)`: then it is their cross-entropy. A student with its own loss is trained with
+        that instead, see `HasOwnLoss`.
         """
         x, y = check_pair(batch.labeled)
         if has_own_loss(self.student):
             return torch.as_tensor(self.student.own_loss(x, y).sum())
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
+        if y.is_floating_point():
+            return self.mean(soft_supervised_loss(log_q, y), batch.labeled_total).sum()
         return self.mean(supervised_loss(log_q, check_labels(y, log_q)), batch.labeled_total).sum()
 
     @abstractmethod

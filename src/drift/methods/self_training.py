@@ -239,7 +239,11 @@ class SelfTraining(GameMethod):
             self.first_shares = list(map(predicted_shares, predicted))
         else:
             estimate = partial(
-                estimate_shares, labels_are=known.labels_are, weak=known.weak, noise=settings.prior_noise
+                estimate_shares,
+                labels_are=known.labels_are,
+                weak=known.weak,
+                biased=known.biased,
+                noise=settings.prior_noise,
             )
             self.first_shares = list(map(estimate, predicted, labels))
         self._balance_towards(self.first_shares)

@@ -47,6 +47,7 @@ def estimate_shares(
     *,
     labels_are: LabelsAre | None = None,
     weak: bool = False,
+    biased: bool = True,
     noise: float = NOISE,
 ) -> Shares:
     """Estimate the class shares of unlabelled rows.
@@ -67,6 +68,8 @@ def estimate_shares(
     weak: labels are noisy. Rules and other sources cover some classes better than others, and the start learns that:
         predictions are divided by the shares among the labels before classes are counted, and weak labels together are
         worth `WEAK` labels.
+    biased: with `weak`, whether the sources may cover some classes better than others. Class names do not: they label
+        the same part of every class, and their predictions are counted as they are.
     noise: Σ_j variance of a predicted share, times the number of labels.
     """
     rows, C = predicted.shape
@@ -75,8 +78,10 @@ def estimate_shares(
     source = f"predictions of the start on {rows:,} unlabelled rows"
     if weak:
         share_of_labels = counts + UNSEEN
-        q = _predicted_shares(predicted / share_of_labels)
+        q = _predicted_shares(predicted / share_of_labels) if biased else q
         shares, _ = _shrunk(q, noise / WEAK)
+        if not biased:
+            return Shares(_with_floor(shares), source)
         return Shares(_with_floor(shares), f"{source}, with the bias of the weak labels taken out")
     drawn = labels_are or likely_draw(counts, q)
     shares, trust = _shrunk(q, noise / max(counts.sum(), 1))

@@ -23,6 +23,7 @@ from drift.tasks.settings import TableSettings
 from drift.training.callbacks import Callback
 from drift.training.plan import Plan
 from drift.training.run_folder import RunFolder
+from drift.weak.class_names import class_phrases
 
 
 def fit(
@@ -40,8 +41,10 @@ def fit(
     text: str | None = None,
     tokens: str | None = None,
     label: str | None = None,
-    weak: str | None = None,
+    weak: str | Sequence[str] | None = None,
     rules: Any = None,
+    classes: Any = None,
+    gold: str | None = None,
     encoding: str | None = None,
     labels_per_class: int | None = None,
     labels_are: str | None = None,
@@ -89,10 +92,17 @@ def fit(
         Table of edges, for a table of nodes.
     text, tokens, label : str, default=None
         Names of columns; obvious ones are recognised.
-    weak : str, default=None
-        Column with noisy labels.
+    weak : str or sequence of str, default=None
+        Columns with noisy labels: "votes", "gpt=gpt_confidence", or "p_*" for one column of probabilities per class.
+        A cell is a class, "not CLASS", probabilities ({"a": 0.7, "b": 0.3}), or blank.
     rules : path or RuleSet, default=None
         Rules that give noisy labels.
+    classes : str, sequence, mapping or path, default=None
+        Names of the classes: a source of noisy labels, which needs no label at all. "sports, politics", a list, a
+        mapping from name to a description or to example phrases, or a YAML file with one of them.
+    gold : {"auto", "train", "measure"}, default="auto"
+        Beside noisy labels, labels of `train` are trained on, or only measure. By default they are trained on beside
+        class names, unless every row has one.
     encoding : str, default="utf-8"
         Encoding of text files.
     labels_per_class : int, default=None
@@ -157,16 +167,9 @@ def fit(
 # Options that may name Python code, and where a configuration has them: group and key.
 CODE = {"task": ("task", None), "method": ("method", "name"), "model": ("model", "name"), "rules": ("data", "rules")}
 MIXED = {"float32": "no", "bfloat16": "bf16"}  # training.precision for each precision of encoders; others are the same
-COLUMNS = ("text", "tokens", "label", "weak", "split", "encoding", "labels_per_class", "labels_are")  # of data
-EXECUTION = {
-    "from_run",
-    "out",
-    "callbacks",
-    "resume",
-    "dry_run",
-    "onnx",
-    "quiet",
-}  # parameters of `fit` that are not the request
+COLUMNS = ("text", "tokens", "label", "split", "encoding", "gold", "labels_per_class", "labels_are")  # of data
+# Parameters of `fit` that are not the request.
+EXECUTION = {"from_run", "out", "callbacks", "resume", "dry_run", "onnx", "quiet"}
 
 
 def plan(train: Any = None, *, quiet: bool = False, **options: Any) -> Plan:
@@ -273,6 +276,7 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     data |= {name: options.get(name) for name in COLUMNS}
     data["labels"] = options["labels"] and [source_name(source) for source in options["labels"]]
     data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
+    data |= _sources(options)
     finetune, precision = options.get("finetune"), options.get("precision")
     return {
         "data": only_given(data),
@@ -293,6 +297,17 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
             }
         ),
         **only_given({"seeds": options.get("seeds"), "task": task if isinstance(task, str) else None}),
+    }
+
+
+def _sources(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for columns of noisy labels, and for class names."""
+    weak, classes = options.get("weak"), options.get("classes")
+    columns = [weak] if isinstance(weak, str) else list(weak or ())
+    return {
+        "weak": columns[0] if columns else None,
+        "more_weak": tuple(columns[1:]) or None,
+        "classes": None if classes is None else {name: list(each) for name, each in class_phrases(classes).items()},
     }
 
 

@@ -56,7 +56,9 @@ def build_record(
         content |= task.judge(scored, kept.probabilities(predictions[scored].probabilities), model)
     content |= _without_dev(outcome, kept)
     if outcome.flips is not None:
-        content["changes"] = judge_changes(outcome.flips.of_trial(position), content["classes"], task.describe)
+        flips = outcome.flips.of_trial(position)
+        content["changes"] = judge_changes(flips, content["classes"], task.describe)
+        content |= task.judge_flips(flips)
     notes = [*task.notes(), *_equal_scores(content, predictions)]
     try:
         return task.record_type.model_validate({**content, "notes": notes})

@@ -21,6 +21,7 @@ from drift.settings import Settings
 from drift.tasks.config import RunConfig, without_name
 from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, TableOptions, Trained, Usage
 from drift.tasks.record import RunRecord
+from drift.training.flips import Flips
 
 DEFAULTS = "defaults.yaml"  # beside the module of each task
 
@@ -111,7 +112,7 @@ class Task(ABC):
     @classmethod
     def is_weak(cls, data: Mapping[str, Any]) -> bool:
         """Whether these settings of the data ask for weak labels."""
-        return data.get("weak") is not None or data.get("rules") is not None
+        return any(data.get(source) is not None for source in ("weak", "rules", "classes"))
 
     @classmethod
     def hint(cls, option: str) -> str:
@@ -154,6 +155,10 @@ class Task(ABC):
 
     def baselines(self, part: str) -> dict[str, np.ndarray]:
         """Simple answers on dev or test by name, to compare the model with: probabilities `(n, C)`. Default: none."""
+        return {}
+
+    def judge_flips(self, flips: Flips) -> dict[str, Any]:
+        """Fields of the record about what the second phase changed on watched rows. flips: of the kept trial."""
         return {}
 
     @abstractmethod
@@ -225,6 +230,11 @@ class Task(ABC):
     @staticmethod
     def weak_label_sections(record: Any) -> list[Section]:
         """Sections about the weak labels, if there were any."""
+        return []
+
+    @staticmethod
+    def source_tables(record: Any) -> list[tuple[list[str], list[list[str]]]]:
+        """Tables about the sources of weak labels that the terminal shows: headings and rows."""
         return []
 
     @staticmethod

@@ -131,6 +131,65 @@ class WeakLabelShares(Part):
     accuracy: Share
 
 
+class SourceRecord(Part):
+    """A source of noisy labels.
+
+    source: "column", "rules" or "names". coverage: rows with a vote. estimated_accuracy: of its votes, from how sources
+    agree; None if nothing can be said. accuracy: on rows with a gold label. labels: votes by class.
+    """
+
+    name: str
+    source: str
+    coverage: Share
+    estimated_accuracy: float | None = None
+    accuracy: Share
+    labels: dict[str, int]
+
+
+class Agreement(Part):
+    """How often two sources that vote on the same row agree."""
+
+    first: str
+    second: str
+    agree: Share
+
+
+class Disagreement(Part):
+    """A row on which sources disagree. votes: by source. label: the combined one."""
+
+    text: str
+    votes: dict[str, str]
+    label: str
+
+
+class CaughtTexts(Part):
+    """What the name of a class caught. texts: nearest to it. labeled: certain enough for a label."""
+
+    name: str
+    texts: int
+    labeled: int
+    examples: list[str]
+
+
+class SourcesRecord(Part):
+    """All sources of noisy labels. combined: how. mixture: whether groups of texts corrected the class names."""
+
+    combined: str
+    sources: list[SourceRecord]
+    agreement: list[Agreement] = []
+    disagreements: list[Disagreement] = []
+    caught: list[CaughtTexts] = []
+    mixture: bool | None = None
+
+
+class SourceChange(Part):
+    """The share of a source's votes that the start and the result agree with, on the rows that are watched."""
+
+    name: str
+    start: Share
+    result: Share
+
+
 class TrialRecord(Part):
     """One trial of a settings search. ended: complete, pruned or diverged. looks: dev evaluations."""
 
@@ -276,6 +335,8 @@ class ClassRecord(RunRecord):
     mistakes: list[Mistake] | None = None
     weak_labels: WeakLabelShares | None = None
     rules: Summary | None = None
+    sources: SourcesRecord | None = None
+    source_changes: list[SourceChange] | None = None
 
     def faults(self) -> list[str]:
         faults = super().faults()

@@ -52,7 +52,7 @@ class TableSettings(Settings):
 
     @property
     def is_weak(self) -> bool:
-        return self.weak is not None or self.rules is not None
+        return self.weak is not None or self.rules is not None or bool(getattr(self, "classes", None))
 
     @classmethod
     def recognise(cls, data: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ class TrainingData:
     gold_labels: how many gold labels were used to train, if the other fields do not say so.
     labels_are: how labelled rows were chosen, "random" or "per-class"; None if nobody said.
     left_out: gold labels that a trial is not trained on, `(trials, h)`, for cross-fitting; see `drift.data.folds`.
+    biased: whether weak labels may cover some classes better than others.
+    second: with weak labels, labelled rows of the second phase: gold labels that there are beside them.
     """
 
     labeled: Labeled
@@ -26,6 +28,8 @@ class TrainingData:
     gold_labels: int | None = None
     labels_are: LabelsAre | None = None
     left_out: Labeled | None = None
+    second: Labeled | None = None
+    biased: bool = True
 
     @property
     def budget(self) -> LabelBudget:

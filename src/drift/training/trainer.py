@@ -100,7 +100,7 @@ class Trainer:
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
         self._check_parts(student)
         teacher = self.machine.wrap(copy_of(student)) if method.has_teacher else None
-        known = KnownLabels(data.labeled.labels, data.weak, data.labels_are)
+        known = KnownLabels(data.labeled.labels, data.weak, data.labels_are, data.biased)
         alone = type(self.machine) is SingleProcess
         context = Context(teacher, stacked=seeds is not None, single_process=alone, labels=known)
         self.method = method(self.machine.wrap(student), method_settings, context)
@@ -216,7 +216,7 @@ class Trainer:
         state.phase, state.step, state.last_step, state.stop = PHASES[at], 0, self.lengths[at], False
         state.best_score = float("-inf")
         self.feed = Feed(
-            data.labeled if initial or not data.weak or settings.keep_weak_labels else None,
+            data.labeled if initial else self._second_phase_labels,
             None if initial else data.unlabeled,
             batch_size=settings.batch_size,
             unlabeled_batch_size=settings.unlabeled_batch_size or settings.batch_size,
@@ -235,6 +235,12 @@ class Trainer:
         self.guard.average = None
         if not initial:
             self.method.start(self._probe())
+
+    @property
+    def _second_phase_labels(self) -> Labeled | None:
+        """The labelled rows of the second phase: with weak labels only gold ones beside them, unless all are kept."""
+        data = self.data
+        return data.second if data.weak and not self.settings.keep_weak_labels else data.labeled
 
     def phase(self) -> Phase:
         """The loop over the phase that was entered last."""

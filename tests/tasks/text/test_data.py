@@ -208,7 +208,8 @@ def test_rules_see_the_text_and_any_column_in_the_files_encoding(tmp_path: Path)
     assert data.weak is not None
     names = [None if code == UNLABELED else data.classes[code] for code in data.weak]
     assert names == ["sport", "sport", "money", "money", "sport", None, "sport", None]
-    assert data.rules is not None
+    assert data.sources is not None
+    assert data.sources.rules is not None
 
 
 @pytest.mark.parametrize(

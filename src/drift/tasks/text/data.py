@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from drift.data.batches import some_rows
-from drift.data.columns import find_column
+from drift.data.columns import LABEL_NAMES, named_column
 from drift.data.labels import LIKELY_BLANKS, UNLABELED, known_labels, normalized_label, sample_per_class
 from drift.data.table_splits import split_table
-from drift.data.tables import column_names, read_chunks
+from drift.data.tables import column_names, source_name
 from drift.data.text_tables import TextColumns, TextTable, choose_columns, choose_held_out, read_texts
 from drift.data.texts import store_texts
 from drift.errors import DataError, LabelError
 from drift.tasks.text.filled import ignored_labels, with_filled_labels
 from drift.tasks.text.settings import TextDataSettings
+from drift.tasks.text.sources import Sources, column_sources, plain_columns, read_sources, trains_on_gold
 
 if TYPE_CHECKING:
     import datasets
-
-    from drift.weak import RuleSet, Summary
 
 MANY_LABELS = 20  # with fewer labels, it is normal that each is of another class
 
@@ -43,7 +42,8 @@ class TextData:
     texts: the rows of train, then those of the unlabelled table.
     gold, weak: class indices of `texts`, `(n,)`, -1 for none.
     notes: what a user should know, such as guessed columns and overlaps.
-    rules: diagnostics of the rules that gave the weak labels. rule_set: these rules.
+    sources: where the weak labels come from; `weak` is complete once class names have been compared with the texts.
+    uses_gold: whether gold labels are trained on beside weak ones.
     extra_columns: further columns of texts, by name.
     """
 
@@ -55,8 +55,8 @@ class TextData:
     dev: LabeledTexts | None
     test: LabeledTexts | None
     notes: list[str]
-    rules: "Summary | None" = None
-    rule_set: "RuleSet | None" = None
+    sources: Sources | None = None
+    uses_gold: bool = False
     extra_columns: dict[str, "datasets.Dataset"] = field(default_factory=dict)
 
     @property
@@ -65,9 +65,17 @@ class TextData:
         return self.gold if self.weak is None else self.weak
 
     def labeled_rows(self, labels_per_class: int | None, seed: int) -> np.ndarray:
-        """The rows whose labels this seed is trained on."""
-        known = np.flatnonzero(self.labels != UNLABELED)
-        if labels_per_class is None or self.weak is not None or not len(known):
+        """The rows whose labels this seed is trained on: with weak labels, those without a gold label."""
+        if self.weak is not None:
+            return np.flatnonzero(self.weak != UNLABELED)
+        return self.gold_rows(labels_per_class, seed)
+
+    def gold_rows(self, labels_per_class: int | None, seed: int) -> np.ndarray:
+        """The rows whose gold labels this seed is trained on."""
+        known = np.flatnonzero(self.gold != UNLABELED)
+        if self.weak is not None and not self.uses_gold:
+            return known[:0]
+        if labels_per_class is None or not len(known):
             return known
         return np.asarray(known[sample_per_class(self.gold[known], labels_per_class, seed=seed)])
 
@@ -89,28 +97,45 @@ def read_text_data(
     if settings.split:
         sources = {**sources, **split_table(sources["train"], settings.split, encoding=settings.encoding)}
     columns = _training_columns(settings, sources)
-    train = read_texts(sources["train"], columns, encoding=settings.encoding)
+    train = read_texts(sources["train"], plain_columns(columns), encoding=settings.encoding)
     notes = [f"columns taken: {', '.join(columns.guessed)}"] if columns.guessed else []
     notes += [*settings.recognition_notes(), *columns.notes]
     notes += _check_empty(train, columns.text)
-    summary = rules = None
-    if settings.rules is not None:
-        rules = _rule_set(sources, settings)
-        weak, summary = _apply_rules(rules, train, sources, columns, settings)
-        train = replace(train, weak=weak)
-    train, more, label_notes = with_filled_labels(train, sources, columns, settings)
+    uses_gold = settings.is_weak and trains_on_gold(settings, train.labels)
+    train, more, label_notes = with_filled_labels(
+        train, sources, columns, settings, only=settings.is_weak and not uses_gold
+    )
     notes += label_notes
+    uses_gold = uses_gold or (settings.is_weak and bool(sources.get("labels") or settings.labels))
     named_classes = {*named_classes, *(label for label in more or () if label is not None)}
-    classes = _classes(train, is_weak=settings.is_weak, named=named_classes)
-    notes += _class_notes(classes, train.weak if settings.is_weak else train.labels)
-    data = TextData(columns, classes, train.texts, *_codes_of_train(train, classes, settings), None, None, notes)
+    found = None
+    if settings.is_weak:
+        from_gold = {label for label in train.labels if label is not None} if uses_gold else set()
+        found = read_sources(settings, sources, train, columns.text, {*named_classes, *from_gold})
+    classes = _classes(train, found, named_classes)
+    notes += _class_notes(classes, _label_counts(train, found))
+    notes += _gold_notes(train, columns, settings, uses_gold=uses_gold)
+    gold = _gold_codes(train, classes, measures=settings.is_weak and not uses_gold)
+    data = TextData(columns, classes, train.texts, gold, None, None, None, notes, found, uses_gold)
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     data = _with_unlabeled(_selected(data, kept), sources.get("unlabeled"), settings, more)
     held_out = {part: _held_out(part, sources, data, settings, seed) for part in ("dev", "test")}
     data.notes.extend(_overlaps(data.texts, held_out))
-    _check_enough(data, None if settings.is_weak else settings.labels_per_class, named_classes)
+    if data.sources is not None:
+        data = combined(data, settings)
+    _check_enough(data, settings, named_classes)
     extra = {name: _extra_column(name, sources, settings.encoding, kept) for name in extra_columns}
-    return replace(data, dev=held_out["dev"], test=held_out["test"], rules=summary, rule_set=rules, extra_columns=extra)
+    return replace(data, dev=held_out["dev"], test=held_out["test"], extra_columns=extra)
+
+
+def combined(data: TextData, settings: TextDataSettings) -> TextData:
+    """The same data with the labels that its sources give together; none, if class names are still to be compared."""
+    assert data.sources is not None
+    if settings.classes and data.sources.names is None:
+        return replace(data, weak=np.full(len(data.gold), UNLABELED))
+    known = data.gold if data.uses_gold and settings.labels_per_class is None else None
+    sources = data.sources.combine(settings, known)
+    return replace(data, sources=sources, weak=sources.codes, notes=[*data.notes, *sources.notes])
 
 
 def _training_columns(settings: TextDataSettings, sources: Mapping[str, Any]) -> TextColumns:
@@ -119,38 +144,56 @@ def _training_columns(settings: TextDataSettings, sources: Mapping[str, Any]) ->
     def elsewhere() -> set[str]:
         return {name for source in others for name in column_names(source, encoding=settings.encoding)}
 
-    label = settings.label
-    if settings.is_weak and label and any(sources.get(part) is not None for part in ("dev", "test")):
-        names = column_names(sources["train"], encoding=settings.encoding)
-        if label == settings.weak or (label not in names and label in elsewhere()):
-            label = ""  # the gold labels of dev and test
+    label, names = settings.label, column_names(sources["train"], encoding=settings.encoding)
+    voting = column_sources(settings, names, source_name(sources["train"]))
+    plain = [each.column for each in voting if not each.per_class]
+    held_out = any(sources.get(part) is not None for part in ("dev", "test"))
+    if settings.is_weak and label and held_out and (label in plain or (label not in names and label in elsewhere())):
+        label = ""  # the gold labels of dev and test
+    taken = {column for each in voting for column in each.columns(names)}
+    if settings.is_weak and not label:
+        # Beside class names a column is gold only if it is called so; beside other sources, if the user says so.
+        called = label is None and bool(settings.classes)
+        label = (named_column([name for name in names if name not in taken], LABEL_NAMES) if called else None) or ""
     return choose_columns(
         sources["train"],
         text=settings.text,
-        label="" if settings.is_weak and not label else label,
-        weak=settings.weak,
+        label=label,
+        weak=plain[0] if plain else None,
         encoding=settings.encoding,
         elsewhere=elsewhere,
+        taken=taken,
     )
 
 
-def _codes_of_train(
-    train: TextTable, classes: list[str], settings: TextDataSettings
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Gold and weak class indices of the training rows."""
-    if not settings.is_weak:
-        return _codes(train.labels, classes, train.name), None
-    # Gold labels only measure; a class that no weak label names cannot be learned.
-    gold = _codes([label if label in classes else None for label in train.labels], classes, train.name)
-    return gold, _codes(train.weak, classes, train.name)
+def _gold_codes(train: TextTable, classes: list[str], *, measures: bool) -> np.ndarray:
+    """Gold class indices of the training rows. measures: they are not trained on."""
+    # A class that no weak label names cannot be learned, so that its gold labels measure nothing.
+    labels = [label if not measures or label in classes else None for label in train.labels]
+    return known_labels(labels, classes, train.name).codes
+
+
+def _gold_notes(train: TextTable, columns: TextColumns, settings: TextDataSettings, *, uses_gold: bool) -> list[str]:
+    """What gold labels beside other sources are used for, where nobody has said."""
+    count = sum(label is not None for label in train.labels)
+    if not settings.is_weak or not count or settings.gold != "auto" or settings.labels_per_class is not None:
+        return []
+    if uses_gold:
+        return [f"{count:,} labels in column {columns.label!r} are trained on, too; --gold measure only measures"]
+    if not settings.classes:
+        return []
+    return [
+        f"every row has a label in column {columns.label!r}: they only measure, nothing is trained on them;"
+        " --gold train trains on them"
+    ]
 
 
 def _selected(data: TextData, kept: np.ndarray | None) -> TextData:
     """Only these rows; all if None."""
     if kept is None:
         return data
-    weak = None if data.weak is None else data.weak[kept]
-    return replace(data, texts=data.texts.select(kept), gold=data.gold[kept], weak=weak)
+    sources = None if data.sources is None else data.sources.rows(kept)
+    return replace(data, texts=data.texts.select(kept), gold=data.gold[kept], sources=sources)
 
 
 def _with_unlabeled(
@@ -166,7 +209,7 @@ def _with_unlabeled(
         data,
         texts=store_texts(chain(data.texts["text"], table.texts["text"])),
         gold=np.concatenate([data.gold, codes]),
-        weak=None if data.weak is None else np.concatenate([data.weak, codes]),
+        sources=None if data.sources is None else data.sources.extended(len(table)),
     )
 
 
@@ -220,31 +263,9 @@ def _extra_column(name: str, sources: Mapping[str, Any], encoding: str, kept: np
     return store_texts(chain(texts["text"], more["text"]))
 
 
-def _rule_set(sources: Mapping[str, Any], settings: TextDataSettings) -> "RuleSet":
-    """The rules of a run, from a file or as an object."""
-    from drift.weak import RuleSet
-
-    source = sources.get("rules")
-    return source if isinstance(source, RuleSet) else RuleSet.from_file(str(settings.rules))
-
-
-def _apply_rules(
-    rules: "RuleSet", train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
-) -> tuple[list[str | None], "Summary"]:
-    """Weak labels from rules, and diagnostics of the rules."""
-    from drift.weak import label
-
-    table: dict[str, list[Any]] = {name: [] for name in rules.columns}
-    for chunk in read_chunks(sources["train"], encoding=settings.encoding) if table else ():
-        for name, values in table.items():
-            values += chunk.columns[find_column(name, list(chunk.columns), train.name)]
-    gold = train.labels if any(train.labels) else None
-    result = label({**table, columns.text: list(train.texts["text"])}, rules, text=columns.text, gold=gold)
-    return result.labels, result.summary
-
-
-def _classes(train: TextTable, *, is_weak: bool, named: Collection[str]) -> list[str]:
-    labels = train.weak if is_weak else train.labels
+def _classes(train: TextTable, sources: Sources | None, named: Collection[str]) -> list[str]:
+    is_weak = sources is not None
+    labels = train.labels if sources is None else sources.classes
     classes = sorted({*named, *(label for label in labels if label is not None)})
     label_name = "weak label" if is_weak else "label"
     if not classes:
@@ -256,10 +277,16 @@ def _classes(train: TextTable, *, is_weak: bool, named: Collection[str]) -> list
     return classes
 
 
-def _class_notes(classes: list[str], labels: list[str | None]) -> list[str]:
+def _label_counts(train: TextTable, sources: Sources | None) -> int:
+    """How many rows have a label."""
+    if sources is None:
+        return sum(label is not None for label in train.labels)
+    return int(np.stack([each.covered for each in sources.sources]).any(0).sum()) if sources.sources else 0
+
+
+def _class_notes(classes: list[str], labelled: int) -> list[str]:
     """Warnings about suspicious classes: too many of them, names that mean "blank", or two almost equal names."""
     notes = []
-    labelled = sum(label is not None for label in labels)
     if labelled >= MANY_LABELS and len(classes) > labelled / 2:
         notes.append(f"warning: {labelled:,} labels are of {len(classes):,} classes; is it the right column?")
     notes += [
@@ -279,8 +306,11 @@ def _codes(labels: list[str | None], classes: list[str], name: str) -> np.ndarra
     return known_labels(labels, classes, name).codes
 
 
-def _check_enough(data: TextData, labels_per_class: int | None, named: Collection[str]) -> None:
+def _check_enough(data: TextData, settings: TextDataSettings, named: Collection[str]) -> None:
     """Raise if there are too few labels for the run. named: classes that need no label."""
+    if settings.is_weak and settings.classes:
+        return
+    labels_per_class = None if settings.is_weak else settings.labels_per_class
     codes = data.labels
     counts = np.bincount(codes[codes != UNLABELED], minlength=len(data.classes))
     if named and not counts.any():

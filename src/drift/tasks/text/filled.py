@@ -15,16 +15,17 @@ Labels = list[str | None]
 
 
 def with_filled_labels(
-    train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
+    train: TextTable, sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings, *, only: bool
 ) -> tuple[TextTable, Labels | None, list[str]]:
     """The training table with filled labels, labels of the unlabelled table if some are of it, and notes.
 
-    In a run on weak labels, a filled label replaces the weak label of its row.
+    only: drop the labels of the table itself, which are there to measure noisy labels and not to train on.
     """
     tables = sources.get("labels") or settings.labels
     if not tables:
         return train, None, []
-    texts, labels, weak = list(train.texts["text"]), train.labels, train.weak
+    texts: list[str] = list(train.texts["text"])
+    labels: Labels = [None] * len(train) if only else train.labels
     more_texts: list[str] = []
     more: Labels = []
     names, notes = [train.name], []
@@ -38,10 +39,8 @@ def with_filled_labels(
         filled = read_filled(source, text=columns.text, label=label, encoding=settings.encoding)
         merged = [merge_labels(filled, texts, labels), merge_labels(filled, more_texts, more)]
         notes += check_used(filled, merged, names)
-        if settings.is_weak:
-            weak = merge_labels(filled, texts, weak).labels
         labels, more = merged[0].labels, merged[1].labels
-    return replace(train, labels=labels, weak=weak), more if any(more) else None, notes
+    return replace(train, labels=labels), more if any(more) else None, notes
 
 
 def ignored_labels(source: Any, train: TextColumns, settings: TextDataSettings) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from drift.report.page import Section, Table
 from drift.tasks.text.model import ENCODER
 from drift.tasks.text.record import TextRecord
+from drift.tasks.text.source_report import source_sections
 from drift.tasks.text.students import FROZEN
 from drift.weak.diagnostics import table as rule_table
 
@@ -37,7 +38,7 @@ def weak_label_sections(record: TextRecord) -> list[Section]:
     if record.rules is not None:
         caption = f"Coverage, overlap and conflict are shares of {record.rules.coverage.of:,} texts"
         tables = [Table(*rule_table(record.rules), caption)]
-    return [Section("Weak labels", text, tables)]
+    return [Section("Weak labels", text, tables), *source_sections(record)]
 
 
 def service_lines(record: TextRecord, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:

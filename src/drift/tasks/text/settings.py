@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from drift.tasks.settings import EncoderSettings, TableSettings
+from drift.weak.combining import Combining
 
 
 class TextDataSettings(TableSettings):
@@ -13,6 +14,20 @@ class TextDataSettings(TableSettings):
     text: str | None = Field(None, description="Column with the texts.")
     labels_per_class: int | None = Field(
         None, ge=1, description="Keep this many labels per class, drawn by seed (simulates a small budget)."
+    )
+    more_weak: tuple[str, ...] = Field(
+        (), description="Further columns with noisy labels: COLUMN, COLUMN=CONFIDENCE, or PREFIX* (a column per class)."
+    )
+    classes: dict[str, tuple[str, ...]] | None = Field(
+        None, description="Names of classes as a source of noisy labels, each with phrases that describe it."
+    )
+    combine: Combining = Field(
+        "auto", description="How several sources are combined: auto, majority, weighted, dawid-skene or label-model."
+    )
+    gold: Literal["auto", "train", "measure"] = Field(
+        "auto",
+        description="Beside noisy labels, gold labels of the training table are trained on, or only measure. auto: they"
+        " are trained on with class names, unless every row has one.",
     )
 
 

@@ -1,7 +1,7 @@
 """Runs on texts: one class per text, from gold labels of a few rows or weak labels of many."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -9,12 +9,13 @@ import numpy as np
 import torch
 
 from drift.data.cache import content_key
-from drift.data.examples import Labeled, Unlabeled
+from drift.data.examples import Examples, Labeled, Unlabeled
 from drift.data.folds import left_out
 from drift.data.labels import UNLABELED
 from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import INDEPENDENT_ROWS, TEXTS
+from drift.models.catalogue import DEFAULT
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
 from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak_label_shares
@@ -23,14 +24,18 @@ from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.tasks.text import report
 from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
-from drift.tasks.text.data import LabeledTexts, read_text_data
+from drift.tasks.text.data import LabeledTexts, combined, read_text_data
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, predict_table
 from drift.tasks.text.record import TextRecord
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
+from drift.tasks.text.source_facts import change_facts, source_facts
+from drift.tasks.text.source_report import source_tables
+from drift.tasks.text.sources import vote_by_names
 from drift.tasks.text.students import FINETUNED, FROZEN, KINDS, TextStudent
 from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
+from drift.training.flips import Flips
 
 
 class TextTask(Task):
@@ -59,6 +64,7 @@ class TextTask(Task):
     curve = staticmethod(text_curve)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
     weak_label_sections = staticmethod(report.weak_label_sections)
+    source_tables = staticmethod(source_tables)
     service_lines = staticmethod(report.service_lines)
 
     @classmethod
@@ -89,17 +95,23 @@ class TextTask(Task):
         parts = [part for part in (data.dev, data.test) if part is not None]
         extra = [column["text"] for column in data.extra_columns.values()]
         texts = chain(data.texts["text"], *(part.texts["text"] for part in parts), *extra)
-        codes = [data.gold, data.weak, *(part.codes for part in parts)]
-        return content_key(texts, data.classes, [None if each is None else each.tolist() for each in codes])
+        codes = [data.gold, None if self.config.data.classes else data.weak, *(part.codes for part in parts)]
+        votes = [each.votes for each in (data.sources.sources if data.sources else ()) if each.origin != "names"]
+        soft = [v.tolist() for v in votes if len(votes) > 1 or not ((v == 0) | (v == 1)).all()]
+        return content_key(texts, data.classes, [None if each is None else each.tolist() for each in codes] + soft)
 
     def prepare(self) -> Prepared:
+        self._ask_names()
         data = self.data
         student: TextStudent = self.kind.build(self.config.model, data.texts, data.classes, self.seeds, self.progress)
         examples = student.examples(data.texts)
         rows, folds = self._labeled_rows()
         everything = np.arange(len(data.gold))
-        rest = [everything if data.weak is not None else np.setdiff1d(everything, labeled) for labeled in rows]
-        labeled = Labeled(examples, self._stack(rows), self._stack([data.labels[r] for r in rows]))
+        rest = [np.setdiff1d(everything, labeled) for labeled in rows]
+        second = None
+        if data.uses_gold:
+            second = Labeled(examples, self._stack(rows), self._stack([data.gold[r] for r in rows]))
+        labeled = self._weak_and_gold(examples, rows) if data.weak is not None else self._labeled(examples, rows)
         materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
@@ -113,25 +125,67 @@ class TextTask(Task):
             unlabeled,
             None if dev is None else dev.part,
             weak=weak or materials.labeled is not None,
-            gold_labels=0 if weak else int((data.gold >= 0).sum()) if self.same_labels else labeled.size,
+            gold_labels=self._gold_labels(rows),
             labels_are=self.config.data.labels_are if self.same_labels else "per-class",
             left_out=None if folds is None else Labeled(examples, *map(torch.from_numpy, (folds, data.gold[folds]))),
+            second=second,
+            biased=data.sources is None or [each.origin for each in data.sources.sources] != ["names"],
         )
         notes = [*student.notes, *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
 
+    def _ask_names(self) -> None:
+        """Compare the texts with the class names, if that is a source of labels, and combine all sources."""
+        data, settings = self.data, self.config.data
+        if not settings.classes or data.sources is None or data.sources.names is not None:
+            return
+        model = self.config.model
+        encoder = model.name if self.kind in (FROZEN, FINETUNED) else DEFAULT
+        votes = vote_by_names(settings, model, encoder, data.texts["text"], self.progress)
+        self.data = combined(replace(data, sources=data.sources.with_names(votes)), settings)
+
+    def _labeled(self, examples: Examples, rows: Sequence[np.ndarray]) -> Labeled:
+        return Labeled(examples, self._stack(rows), self._stack([self.data.labels[r] for r in rows]))
+
+    def _weak_and_gold(self, examples: Examples, gold: Sequence[np.ndarray]) -> Labeled:
+        """Weak labels of the rows without a gold label, and gold labels, so often that together they count as much.
+
+        gold: rows of each seed.
+        """
+        data, weak = self.data, self.data.labeled_rows(None, 0)
+        soft = None if data.sources is None or data.sources.soft is None else torch.from_numpy(data.sources.soft)
+        if not data.uses_gold or not len(gold[0]):
+            rows = [weak] * len(self.seeds)
+            return replace(self._labeled(examples, rows), soft=soft)
+        parts = [(np.setdiff1d(weak, own), own) for own in gold]
+        fewest = min(len(rest) for rest, _ in parts)  # seeds are trained at once, on equally many rows
+        times = max(1, round(fewest / len(gold[0])))
+        rows = [np.concatenate([rest[:fewest], np.tile(own, times)]) for rest, own in parts]
+        labels = [np.concatenate([data.labels[r[:fewest]], data.gold[r[fewest:]]]) for r in rows]
+        certain = torch.arange(len(rows[0])) >= fewest
+        labeled = Labeled(examples, self._stack(rows), self._stack(labels), soft)
+        return replace(labeled, certain=certain.expand(labeled.rows.shape)) if soft is not None else labeled
+
+    def _gold_labels(self, rows: Sequence[np.ndarray]) -> int:
+        """How many gold labels are trained on. rows: the labelled ones of each seed."""
+        data = self.data
+        if data.weak is not None and not data.uses_gold:
+            return 0
+        return int((data.gold >= 0).sum()) if self.same_labels else len(rows[0])
+
     @property
     def same_labels(self) -> bool:
-        return self.data.weak is not None or self.config.data.labels_per_class is None
+        measured = self.data.weak is not None and not self.data.uses_gold
+        return measured or self.config.data.labels_per_class is None
 
     def _labeled_rows(self) -> tuple[list[np.ndarray], np.ndarray | None]:
-        """The labelled rows of each seed, and those that each leaves out, `(seeds, h)`.
+        """The rows with gold labels of each seed, and those that each leaves out, `(seeds, h)`.
 
         Without a dev set, labels are left out for cross-fitting if the model averages all seeds: then it uses them all.
         """
         data = self.data
-        rows = [data.labeled_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
-        cross_fits = self.kind.averaged and self.same_labels and data.weak is None and data.dev is None
+        rows = [data.gold_rows(self.config.data.labels_per_class, seed) for seed in self.seeds]
+        cross_fits = self.kind.averaged and self.same_labels and len(rows[0]) and data.dev is None
         if not cross_fits or len(rows[0]) == len(data.gold):
             return rows, None
         places = left_out(data.gold[rows[0]], len(rows), seed=self.seeds[0])
@@ -165,8 +219,7 @@ class TextTask(Task):
         }
         if data.weak is not None:
             facts["weak_labels"] = weak_label_shares(data.weak, data.gold)
-        if data.rules is not None:
-            facts["rules"] = asdict(data.rules)
+            facts |= source_facts(data.sources, data.gold, data.texts) if data.sources is not None else {}
         return facts
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
@@ -179,9 +232,16 @@ class TextTask(Task):
         )
         return {**judge_classes(*arguments, classes), "mistakes": mistakes}
 
+    def judge_flips(self, flips: Flips) -> dict[str, Any]:
+        sources = self.data.sources
+        if sources is None or sources.combined is None:
+            return {}
+        return {"source_changes": change_facts(sources, flips)}
+
     def baselines(self, part: str) -> dict[str, np.ndarray]:
         """The rules themselves, if they read only the text; texts that none covers get the commonest weak label."""
-        held_out, rules = self.data.test if part == "test" else self.data.dev, self.data.rule_set
+        held_out = self.data.test if part == "test" else self.data.dev
+        rules = None if self.data.sources is None else self.data.sources.rule_set
         if held_out is None or rules is None or rules.columns:
             return {}
         from drift.weak import label
