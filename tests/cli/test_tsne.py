@@ -114,7 +114,7 @@ def test_a_run_without_its_configuration_is_one_line(made: Path, tmp_path: Path,
     (run / "config.yaml").write_text("task: nodes\n")
     code, out, err = call("tsne", str(run), "-o", str(tmp_path / "figures"))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "config.yaml of the run is damaged: it has no data" in err
+    assert "config.yaml is damaged: it has no data" in err
     (run / "config.yaml").unlink()
     code, out, err = call("tsne", str(run), "-o", str(tmp_path / "figures"))
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -92,14 +92,15 @@ def test_labels_of_an_unlabelled_table_are_not_dropped_silently(encoder: str, tm
     assert not any("--unlabeled ignores" in note for note in used.notes)
 
 
-def test_filled_labels_replace_weak_ones(encoder: str) -> None:
+def test_filled_labels_are_gold_beside_weak_ones(encoder: str) -> None:
     table = pandas.DataFrame(small_table(16))
     table["weak"] = table.pop("topic")
-    truth = ["sport" if weak == "money" else "money" for weak in table["weak"]]  # all weak labels are wrong
-    labels = pandas.DataFrame({"body": table["body"], "topic": truth})
+    truth = ["sport" if weak == "money" else "money" for weak in table["weak"][:8]]  # these weak labels are wrong
+    labels = pandas.DataFrame({"body": table["body"][:8], "topic": truth})
     run = small_fit(table, encoder, labels=labels, text="body", weak="weak")
-    weak = small_fit(table.assign(weak=truth), encoder, text="body", weak="weak")
-    assert same_weights(run, weak)
+    column = table.assign(topic=[*truth, *[None] * 8])
+    assert same_weights(run, small_fit(column, encoder, text="body", label="topic", weak="weak", gold="train"))
+    assert run.metrics["label_budget"]["train"] == 8
 
 
 def test_a_run_in_memory_names_what_is_missing(encoder: str, tmp_path: Path) -> None:

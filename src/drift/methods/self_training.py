@@ -303,6 +303,9 @@ class Drift(SelfTraining):
     relative_cost = 3
 
     def coupling_of(self, settings: DriftSettings) -> Coupling:
-        if settings.coupling != "auto":
-            return settings.coupling
+        coupling: Coupling | Literal["auto"] = getattr(
+            settings, "coupling", "auto"
+        )  # settings of self-training have none
+        if coupling != "auto":
+            return coupling
         return "shared" if is_linear(self.student) else "differentiable"

@@ -71,8 +71,8 @@ def read_description(
         about = json.loads(read_text(folder / DESCRIPTION, most=LARGEST))
         if not isinstance(about, dict):
             raise ValueError(f"{DESCRIPTION} holds {type(about).__name__}, not fields by name")
-        if about.get("format") != expected:
-            raise FileError(f"{folder} is {about.get('format')!r}, not {expected}; it needs another version of drift")
+        if about.get("format", expected) != expected:
+            raise FileError(f"{folder} is {about['format']!r}, not {expected}; it needs another version of drift")
         described = fields.model_validate(about)
         check_inside(folder)
         # transformers opens a folder without a tokenizer too, and treats every word as unknown.

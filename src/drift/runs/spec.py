@@ -174,5 +174,5 @@ def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], 
 
 def _sources(config: RunConfig, objects: Mapping[str, Any]) -> dict[str, Any]:
     named = {part: getattr(config.data, part, None) for part in ("train", "unlabeled", "dev", "test")}
-    named["labels"] = list(getattr(config.data, "labels", ()))
+    named["labels"] = list(getattr(config.data, "labels", ())) or None
     return {**named, **{part: source for part, source in objects.items() if source is not None}}

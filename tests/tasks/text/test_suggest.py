@@ -139,12 +139,10 @@ def test_bad_input_is_refused(run: Run, options: dict, error: type[Exception], m
 def folder(run: Run, tmp_path: Path) -> Path:
     run.model.save(tmp_path / "run" / "model")
     (tmp_path / "run" / "metrics.json").write_text(json.dumps(RECORD))
-    (tmp_path / "run" / "config.yaml").write_text("task: text\n")
     return tmp_path / "run"
 
 
 def test_a_model_with_its_record_is_enough(folder: Path) -> None:
-    (folder / "config.yaml").unlink()
     assert len(suggest(folder, pd.DataFrame({"body": texts(5)}), 5)) == 5
 
 

@@ -44,6 +44,7 @@ class TokenDescription(Description):
     kind: Literal["frozen", "finetuned"]
     entities: bool
     max_length: int = Field(ge=1, le=100_000)
+    calibrated_weights: bool = False
 
 
 @dataclass(frozen=True)
