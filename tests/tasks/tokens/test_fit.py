@@ -13,7 +13,7 @@ import drift
 from drift.errors import DriftError, Interrupted, StateError
 from drift.runs import run as execution
 from drift.runs.result import Run
-from drift.tasks.tokens.data import LEAST_COMMON, common_words, read_token_data
+from drift.tasks.tokens.data import read_token_data
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FROZEN, Parts
@@ -124,14 +124,6 @@ def test_gold_tags_beside_weak_ones_change_no_bit(fit: Fit) -> None:
     one, other = (fit(each, weak="noisy", label="ner_tags") for each in (table, blank))
     assert same_weights(one, other)
     assert one.metrics["label_budget"] == {"train": 0, "dev": 0, "total": 0}
-
-
-def test_common_words_are_frequent_and_almost_never_tagged() -> None:
-    sentences = [["The", "berlin", "wall"]] * LEAST_COMMON + [["the", "rare"]]
-    tagged = np.array([False, True, False] * LEAST_COMMON + [False, False])
-    common = common_words(sentences, tagged=tagged)
-    assert common.tolist() == [True, False, True] * LEAST_COMMON + [True, False]
-    assert not common_words(sentences[1:], tagged=tagged[3:])[2]  # one mention too few
 
 
 def test_only_a_share_of_the_weak_tags_that_are_outside_is_learned(fit: Fit) -> None:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 PARTS = ("train", "unlabeled", "dev", "test")
-LEAST_COMMON, COMMON = 20, 1000  # a common word has at least so many mentions, and one in so many words
-MOST_TAGGED = 0.02  # of the mentions of a common word
 
 
 @dataclass(frozen=True)
@@ -253,19 +251,6 @@ def tagged_sentences(
     flat = [tag for tags in part.labels for tag in tags or ()]
     known = known_labels(flat, classes, part.name, refuse=refuse, unit="words", neutral=OUTSIDE)
     return TaggedSentences(part, known.codes, known.unknown, known.notes)
-
-
-def common_words(sentences: Sequence[Sequence[str]], *, tagged: np.ndarray) -> np.ndarray:
-    """Which words are probably in no entity, `(words,)`: frequent ones that are almost never tagged.
-
-    A dictionary may lack a rare name, but not one that is mentioned every other sentence. tagged: whether each word has
-    a tag other than O.
-    """
-    _, kinds = np.unique([word.lower() for words in sentences for word in words], return_inverse=True)
-    counts, tagged_counts = np.bincount(kinds), np.bincount(kinds, weights=tagged)
-    often = max(LEAST_COMMON, len(kinds) / COMMON)
-    common = (counts >= often) & (tagged_counts < MOST_TAGGED * counts)
-    return np.asarray(common[kinds])
 
 
 def _joined(first: Sentences, second: Sentences) -> Sentences:

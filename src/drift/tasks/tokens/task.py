@@ -21,7 +21,7 @@ from drift.tasks.base import Kind, Task
 from drift.tasks.judging import excerpt
 from drift.tasks.parts import HeldOut, Prepared, Usage
 from drift.tasks.tokens.check import check_sentences
-from drift.tasks.tokens.data import TaggedSentences, common_words, read_token_data, rules_of, sizes_of
+from drift.tasks.tokens.data import TaggedSentences, read_token_data, rules_of, sizes_of
 from drift.tasks.tokens.judging import judge, weak_tag_shares, weak_tags_of
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
@@ -31,10 +31,14 @@ from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
 from drift.tasks.tokens.suggest import suggest_sentences
 from drift.tasks.tokens.tagging import Tagging
+from drift.tasks.tokens.uncovered import fillings, found_by, held_out_words, positive_score
 from drift.tasks.tokens.words import LabeledWords
 from drift.training.data import TrainingData
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
+
+
+CLEARLY = 2.0  # times as good a score makes `uncovered=common` the choice: where it is wrong, it does much harm
 
 
 class TokenTask(Task):
@@ -173,23 +177,15 @@ class TokenTask(Task):
         dev: HeldOut | None,
     ) -> np.ndarray:
         """Weak tags, with words that have none either left unknown or taken for O; dev decides which."""
-        outside = self.data.outside
-        uncovered = weak == UNLABELED
-        uncovered[self.data.train_words :] = False  # rules were not applied to these words, so they need not be O
-        if not uncovered.any():
+        outside, tokens = self.data.outside, self.data.sentences.tokens
+        filled = fillings(tokens, weak, outside=outside, covered=self.data.train_words)
+        if (filled["O"] == weak).all():
             return self._with_less_outside(weak)
-        common = uncovered & common_words(self.data.sentences.tokens, tagged=(weak != UNLABELED) & (weak != outside))
-        filled = {
-            "ignore": weak,
-            "O": np.where(uncovered, outside, weak),
-            "common": np.where(common, outside, weak),
-        }
         ways = {way: self._with_less_outside(codes) for way, codes in filled.items()}
         chosen: str = self.config.data.uncovered
         if chosen == "dev" and dev is None:
-            # If no weak tag is O, a start that ignores the other words never learns O.
-            chosen = "ignore" if (weak == outside).any() else "O"
-            self.data.notes.append(f"words without a weak tag: {chosen} (data.uncovered; there is no dev to choose by)")
+            chosen, why = self._without_dev(weak, student, training)
+            self.data.notes.append(f"words without a weak tag: {chosen} (data.uncovered; {why})")
         elif chosen == "dev":
             scores = {way: self._start_score(student.module, training(codes), dev) for way, codes in ways.items()}
             chosen = max(scores, key=lambda way: scores[way])
@@ -198,6 +194,31 @@ class TokenTask(Task):
             self.data.notes.append(f"words without a weak tag: {chosen}, chosen by the start's F1 on dev ({listed})")
         self.uncovered["chosen"] = chosen
         return ways[chosen]
+
+    def _without_dev(
+        self, weak: np.ndarray, student: TokenStudent, training: Callable[[np.ndarray], TrainingData]
+    ) -> tuple[str, str]:
+        """How to treat words without a weak tag, and why, without gold tags.
+
+        If no weak tag is O, a start that ignores the other words never learns O. Whether all of them or only common
+        ones are O is found with tagged words that are held out: a tagger should find them, and not much else.
+        """
+        outside, tokens = self.data.outside, self.data.sentences.tokens
+        if (weak == outside).any():
+            return "ignore", "some weak tags are O, and there is no dev to choose by"
+        if not getattr(self.config.model, "probe", False) or self.kind is FROZEN:
+            return "O", "there is no dev to choose by"
+        held_out = held_out_words(tokens, tagged=weak != UNLABELED, seed=self.config.training.seed)
+        hidden = np.where(held_out, UNLABELED, weak)
+        scores = {}
+        for way, codes in fillings(tokens, hidden, outside=outside, covered=self.data.train_words).items():
+            if way != "ignore":
+                examples = training(self._with_less_outside(codes)).labeled.examples  # fits the last layer
+                found, words = found_by(student.module, examples, outside=outside)
+                scores[way] = positive_score(found, held_out[words])
+        chosen = "common" if scores["common"] > CLEARLY * scores["O"] else "O"
+        listed = ", ".join(f"{way} {score:.2f}" for way, score in scores.items())
+        return chosen, f"by how well held-out tagged words are found, r²/P: {listed}"
 
     def _with_less_outside(self, codes: np.ndarray) -> np.ndarray:
         """Weak tags of which only a share of those that are O is left."""
