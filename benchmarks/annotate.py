@@ -211,6 +211,10 @@ def write_tables() -> None:
     draw(curves)
 
 
+def standard_error(scores: list[float]) -> float:
+    return float(np.std(scores, ddof=1) / len(scores) ** 0.5) if len(scores) > 1 else 0.0
+
+
 def draw(curves: dict[str, dict[str, dict[int, list[float]]]]) -> None:
     """Means with standard errors against labels, one panel per data set."""
     import matplotlib
@@ -223,7 +227,7 @@ def draw(curves: dict[str, dict[str, dict[int, list[float]]]]) -> None:
         for title, by_budget in methods.items():
             budgets = sorted(by_budget)
             means = [100 * float(np.mean(by_budget[b])) for b in budgets]
-            errors = [100 * float(np.std(by_budget[b], ddof=1) / len(by_budget[b]) ** 0.5) for b in budgets]
+            errors = [100 * standard_error(by_budget[b]) for b in budgets]
             panel.errorbar(budgets, means, errors, marker="o", markersize=3, capsize=2, label=title)
         panel.set_title(name)
         panel.set_xlabel("labels")
