@@ -17,7 +17,7 @@ def test_common_words_are_frequent_and_almost_never_tagged() -> None:
 def test_each_way_fills_only_blank_words_that_the_rules_saw() -> None:
     sentences = [["the", "berlin", "x"]] * LEAST_COMMON + [["the"]]
     weak = np.array([-1, 1, -1] * (LEAST_COMMON - 1) + [-1, -1, -1] + [-1])
-    weak[-4] = 1
+    weak[-3] = 1
     filled = fillings(sentences, weak, outside=0, covered=len(weak) - 1)
     assert (filled["ignore"] == weak).all()
     assert filled["O"].tolist() == [0 if code == -1 else code for code in weak[:-1]] + [-1]

@@ -37,7 +37,6 @@ from drift.training.data import TrainingData
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
-
 CLEARLY = 2.0  # times as good a score makes `uncovered=common` the choice: where it is wrong, it does much harm
 
 
