@@ -23,7 +23,9 @@ def test_a_missing_package_is_one_line_with_what_to_install(package: str, tmp_pa
     (tmp_path / "t.parquet").touch()
     block = f"import sys; sys.modules[{package!r}] = None; sys.argv = ['drift']"
     # As `drift` runs a command: any error but a DriftError would print a traceback.
-    code = f"{block}\nimport drift.cli.main as main\ndef use():\n    {USES[package]}\nmain.app = use\nmain.run()"
+    code = (
+        f"{block}\nimport drift.cli.main as main\ndef use(**options):\n    {USES[package]}\nmain.app = use\nmain.run()"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()

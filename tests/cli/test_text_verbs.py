@@ -301,10 +301,3 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call,
     stopped, straight = drift.load("run"), drift.load("straight")
     assert same_weights(stopped, straight)
     np.testing.assert_array_equal(stopped.predict_proba(["team"]), straight.predict_proba(["team"]))
-
-
-def test_several_weak_columns_are_refused(folder: Path, call: Call) -> None:
-    code, out, err = call("fit", "train.csv", "--weak", "one", "--weak", "two", "-o", "run")
-    assert (code, out) == (2, "")
-    assert err == "drift: --weak was given 2 times (one, two); give one column of noisy labels\n"
-    assert not (folder / "run").exists()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import drift
-from drift.errors import ConfigError, FileError
+from drift.errors import ConfigError, DriftError, FileError
 from drift.methods import METHODS
 from drift.paper.presets import PROFILES
 from drift.runs.layers import merge, nested, read_assignments, read_config
@@ -196,13 +196,14 @@ def test_an_assignment_needs_a_key_and_a_value(assignment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"a: [\n", "is not YAML"), (b"- a\n", "holds list"), (b"a: \xff\n", "is not YAML")]
+    ("content", "message"),
+    [(b"a: [\n", ":2: not YAML"), (b"- a\n", " holds list"), (b"a: \xff\n", " is not UTF-8 (byte 3)")],
 )
 def test_a_file_that_is_no_configuration(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "c.yaml").write_bytes(content)
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(DriftError) as error:
         read_config(tmp_path / "c.yaml")
-    assert f"{tmp_path / 'c.yaml'} {message}" in str(error.value)
+    assert f"{tmp_path / 'c.yaml'}{message}" in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
 

@@ -360,7 +360,7 @@ TOKEN_DAMAGES: dict[str, tuple[dict[str, Any], str]] = {
     "a type without its F1": ({"by_type": {"PER": {"true": 3}}}, "by_type.PER.f1: field required"),
     "classes without a type": ({"classes": ["O"]}, "samples: type 'PER' is not among the classes"),
     "a span without its end": ({"samples": [{"words": ["a"], "spans": {"true": [[0]]}}]}, "samples.0.spans.true.0.1: "),
-    "another way": ({"uncovered": {"chosen": "dev"}}, "uncovered.chosen: input should be 'ignore' or 'O'"),
+    "another way": ({"uncovered": {"chosen": "dev"}}, "uncovered.chosen: input should be 'ignore', 'O' or 'common'"),
     "rules without their words": ({"rules": {"rules": {}}}, "rules.tokens: field required"),
 }
 

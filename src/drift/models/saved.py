@@ -68,7 +68,7 @@ def read_description(
     description to the model.
     """
     try:
-        about = json.loads(read_text(folder / DESCRIPTION, most=LARGEST))
+        about = _read_json(folder)
         if not isinstance(about, dict):
             raise ValueError(f"{DESCRIPTION} holds {type(about).__name__}, not fields by name")
         if about.get("format", expected) != expected:
@@ -102,6 +102,13 @@ def read_description(
         raise FileError(
             f"{folder} cannot be opened as a trained model ({type(error).__name__}: {reason}); copy it again"
         ) from error
+
+
+def _read_json(folder: Path) -> Any:
+    try:
+        return json.loads(read_text(folder / DESCRIPTION, most=LARGEST))
+    except FileError as error:
+        raise FileError(f"{folder} cannot be opened as a trained model ({error}); copy it again") from error
 
 
 def check_inside(folder: Path) -> None:

@@ -71,7 +71,7 @@ def read_trace(path: Path) -> list[dict[str, Any]]:
     for line in path.read_bytes().split(b"\n"):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):  # too deep to be an entry of ours
             continue
         if isinstance(entry, dict):
             entries.append(entry)
