@@ -70,8 +70,10 @@ def run(
     prepared = prepare(task)
     settings = spec.config.training
     precision = chosen_mixed_precision(settings.precision)
-    machine: SingleProcess = SingleProcess() if precision == "no" else Accelerated(precision=precision)
-    if folder is not None:
+    machine: SingleProcess
+    if folder is None:
+        machine = SingleProcess() if precision == "no" else Accelerated(precision=precision)
+    else:
         machine = Accelerated(precision=precision, trackers=settings.trackers, folder=folder.path)
         if machine.process == 0:
             folder.begin(described, resume=resume, normalize=spec.normalize)
