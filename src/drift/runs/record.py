@@ -36,7 +36,7 @@ def build_record(
         "unit": task.unit,
         "measures": task.measures,
         "method": task.config.method_name,
-        "model": task.config.model.name,
+        "model": task.model_name(model),
         "kind": task.kind.name,
         **task.facts(),
         "label_budget": {"train": budget.train, "dev": budget.dev, "total": budget.total},

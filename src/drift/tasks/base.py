@@ -153,6 +153,10 @@ class Task(ABC):
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         """Fields of the record about the kept model on dev or test. probabilities: `(n, C)`, before the temperature."""
 
+    def model_name(self, model: Any) -> str:
+        """The name of the student's model in the record. model: the kept one. Default: the name in the settings."""
+        return str(self.config.model.name)
+
     def baselines(self, part: str) -> dict[str, np.ndarray]:
         """Simple answers on dev or test by name, to compare the model with: probabilities `(n, C)`. Default: none."""
         return {}

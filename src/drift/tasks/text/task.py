@@ -222,6 +222,10 @@ class TextTask(Task):
             facts |= source_facts(data.sources, data.gold, data.texts) if data.sources is not None else {}
         return facts
 
+    def model_name(self, model: Any) -> str:
+        name = super().model_name(model)
+        return model.encoder.name if name == "default" and model.encoder is not None else name
+
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
         held_out = self.data.test if part == "test" else self.data.dev
         assert held_out is not None
