@@ -114,13 +114,13 @@ def votes(pool: pd.DataFrame, phrases: dict[str, tuple[str, ...]]) -> dict[str, 
 
 
 @cache
-def texts_of(dataset: str, part: str) -> pd.DataFrame:
+def texts_of(dataset: str, part: str, columns: tuple[str, ...] = ("text", "label")) -> pd.DataFrame:
     """A sample of the labelled texts of a dataset."""
     with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, f"{part}.jsonl.gz"), "rt") as file:
-        rows = [(row["text"], row["label"]) for row in map(json.loads, file) if row["label"]]
+        rows = [[row.get(name) for name in columns] for row in map(json.loads, file) if row["label"]]
     size = SAMPLE.get(dataset, OTHERS)[part == "test"]
     order = np.random.default_rng(0).permutation(len(rows))[:size]
-    return pd.DataFrame([rows[row] for row in order], columns=["text", "label"])
+    return pd.DataFrame([rows[row] for row in order], columns=list(columns))
 
 
 def draw(cell: Cell, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,24 +1,29 @@
 """Ways to combine several sources of noisy labels: votes of published rules, and annotators of known quality.
 
     DRIFT_DATA=... python benchmarks/sources.py run      # adds to docs/results/sources.jsonl, resumable
+    DRIFT_DATA=... python benchmarks/sources.py peers    # adds to sources_peers.jsonl; needs crowd-kit (1.4)
     DRIFT_DATA=... python benchmarks/sources.py render   # writes docs/results/sources.md
 
-Nothing is trained: the accuracy is that of the combined labels, on rows with at least one vote.
+Nothing is trained: the accuracy is that of the combined labels, on rows with at least one vote. The peers get the same
+votes, each vote as one task, worker and label.
 """
 
 import argparse
 import gzip
 import json
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from recorded import RESULTS, add_line, read_lines, table
 
-LINES, PAGE = RESULTS / "sources.jsonl", RESULTS / "sources.md"
+LINES, PEER_LINES, PAGE = (RESULTS / name for name in ("sources.jsonl", "sources_peers.jsonl", "sources.md"))
+PEERS = ("DawidSkene", "MACE", "GLAD")  # of crowd-kit, with their default settings
 METHODS = ("majority", "weighted", "dawid-skene")
 DATASETS = ("agnews", "imdb", "yelp")
 ROWS = 4000
@@ -91,9 +96,37 @@ def run(draws: int) -> None:
                 print(dataset, suite, draw, line["accuracy"], flush=True)
 
 
+def run_peers(draws: int) -> None:
+    """Combine every suite with the models of crowd-kit."""
+    import pandas as pd
+    from crowdkit import aggregation
+
+    done = {(line["dataset"], line["suite"], line["draw"]) for line in read_lines(PEER_LINES)}
+    for draw in range(draws):
+        for dataset in DATASETS:
+            for suite, votes, truth, _ in suites(dataset, draw):
+                if (dataset, suite, draw) in done:
+                    continue
+                given = [(row, name, codes[row]) for name, codes in votes.items() for row in np.flatnonzero(codes >= 0)]
+                frame = pd.DataFrame(given, columns=["task", "worker", "label"])
+                line: dict = {"dataset": dataset, "suite": suite, "draw": draw, "accuracy": {}, "seconds": {}}
+                for name in PEERS:
+                    began = time.process_time()
+                    labels = getattr(aggregation, name)().fit_predict(frame)
+                    line["seconds"][name] = time.process_time() - began
+                    judged = labels.index.to_numpy() >= 50  # as in the column with gold labels
+                    rows = labels.index.to_numpy()[judged]
+                    line["accuracy"][name] = float((labels.to_numpy()[judged] == truth[rows]).mean())
+                add_line(PEER_LINES, line)
+                print(dataset, suite, draw, line["accuracy"], flush=True)
+
+
 def render() -> None:
     """Write the page."""
     lines = read_lines(LINES)
+    peers = defaultdict(list)
+    for line in read_lines(PEER_LINES):
+        peers[line["dataset"], line["suite"]].append(line["accuracy"])
     cells = defaultdict(list)
     for line in lines:
         cells[line["dataset"], line["suite"]].append(line)
@@ -104,14 +137,19 @@ def render() -> None:
         "Made by `python benchmarks/sources.py run` and `render`; one line per draw in sources.jsonl. Annotators of",
         f"known quality are simulated on {ROWS:,} texts of each dataset; *rules* is the column of its published rules.",
         "Accuracy of the combined labels in %, mean over draws, on texts with a vote; ties count as errors. The gold",
-        "labels of the last column are not among the judged texts. Nothing is trained.",
+        "labels of the fourth way are not among the judged texts. Nothing is trained. The last columns are models of",
+        "crowd-kit 1.4 with its default settings on the same votes.",
         "",
     ]
     rows = [
-        [dataset, suite, len(found), *(f"{100 * np.mean([x['accuracy'][m] for x in found]):.1f}" for m in methods)]
+        [
+            *(dataset, suite, len(found)),
+            *(_mean([line["accuracy"][method] for line in found]) for method in methods),
+            *(_mean([line[name] for line in peers[dataset, suite]]) for name in PEERS),
+        ]
         for (dataset, suite), found in cells.items()
     ]
-    text += table(["dataset", "sources", "draws", *methods], rows)
+    text += table(["dataset", "sources", "draws", *methods, *PEERS], rows)
     errors = defaultdict(list)
     for line in lines:
         group = "copies of one source" if "copies" in line["suite"] else "independent sources"
@@ -126,9 +164,15 @@ def render() -> None:
     print(f"wrote {PAGE}")
 
 
+def _mean(values: list[float]) -> str:
+    return f"{100 * np.mean(values):.1f}" if values else ""
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "render"])
+    parser.add_argument("command", choices=["run", "peers", "render"])
     parser.add_argument("--draws", type=int, default=3)
     arguments = parser.parse_args()
-    run(arguments.draws) if arguments.command == "run" else render()
+    {"run": partial(run, arguments.draws), "peers": partial(run_peers, arguments.draws), "render": render}[
+        arguments.command
+    ]()

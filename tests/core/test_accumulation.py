@@ -15,6 +15,7 @@ from drift.models.mlp import mlp
 X_U = torch.randn(24, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 X_L = torch.randn(12, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 Y = torch.arange(12) % 3
+SOFT_Y = torch.softmax(torch.randn(12, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64), -1)
 
 
 def game(**settings: Any) -> Game:
@@ -32,10 +33,15 @@ def semi(rows: slice, labels: slice) -> dict[str, Any]:
 
 
 SEMI = [semi(slice(0, 5), slice(0, 6)), semi(slice(5, 15), slice(6, 9)), semi(slice(15, 24), slice(9, 12))]
+SOFT = [
+    {**batch, "labeled": (X_L[rows], SOFT_Y[rows])}
+    for batch, rows in zip(SEMI, (slice(0, 6), slice(6, 9), slice(9, 12)), strict=True)
+]
 WEAK = [{"unlabeled": batch["unlabeled"]} for batch in SEMI]
 LABELED = [{"labeled": batch["labeled"]} for batch in SEMI]
 FORMS: dict[str, tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]] = {
     "semi": (SEMI, semi(slice(None), slice(None)), {}),
+    "soft labels": (SOFT, {"unlabeled": X_U, "labeled": (X_L, SOFT_Y)}, {}),
     "weak": (WEAK, {"unlabeled": X_U}, {}),
     "algorithm 1": (SEMI, semi(slice(None), slice(None)), {"pseudo_label": "all"}),
     "distillation": (LABELED, {"labeled": (X_L, Y)}, {"pseudo_label": "all"}),

@@ -156,6 +156,15 @@ def test_losses_agree_with_torch() -> None:
     expected = nn.functional.kl_div(log_q, log_y, log_target=True, reduction="none").sum(-1)
     torch.testing.assert_close(kl_divergence(log_y, log_q), expected)
     torch.testing.assert_close(supervised_loss(log_q, Y), nn.functional.nll_loss(log_q, Y, reduction="none"))
+    soft = torch.softmax(batch()[:, :3], -1)
+    expected = nn.functional.cross_entropy(log_q, soft, reduction="none")  # of logits, which log q are, too
+    torch.testing.assert_close(supervised_loss(log_q, soft), expected)
+
+
+def test_one_hot_labels_are_class_indices() -> None:
+    one_hot = nn.functional.one_hot(Y, 3).double()
+    soft, hard = (gradient(drifted(), unlabeled=X, labeled=(X, y)) for y in (one_hot, Y))
+    torch.testing.assert_close(soft, hard, rtol=1e-12, atol=1e-15)
 
 
 # The six cases of the ablation: every distinct setting of SR, DrPL and DrW.

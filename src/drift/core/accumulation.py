@@ -76,7 +76,8 @@ def whole(parts: list[Forward]) -> Forward:
     """Concatenate micro-batches into one batch. All of them have the same fields set."""
     names = parts[0].predictions()
     concatenated = {name: joined([part.predictions()[name] for part in parts]) for name in names}
-    y = None if parts[0].y is None else torch.cat([part.y for part in parts if part.y is not None], dim=-1)
+    labels = [part.y for part in parts if part.y is not None]
+    y = torch.cat(labels, dim=-2 if labels[0].is_floating_point() else -1) if labels else None
     return Forward(y=y, **concatenated)
 
 

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from drift.errors import ConfigError, LabelError, ShapeError, StateError
 
+SUM_TOLERANCE = 1e-3  # of soft labels, which may be in half precision
+
 
 def is_number(value: object) -> bool:
     """Whether a value is a real, finite number."""
@@ -112,10 +114,18 @@ def check_pair(labeled: object) -> tuple[Any, Tensor]:
 
 
 def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
-    """Require class indices that fit the predictions, and return them as int64. y: `(..., N)`; log_q: `(..., N, C)`."""
+    """Require labels that fit the predictions.
+
+    y: class indices `(..., N)`, returned as int64, or probabilities of the classes, `(..., N, C)`.
+    log_q: `(..., N, C)`.
+    """
+    if isinstance(y, Tensor) and y.is_floating_point() and y.shape == log_q.shape:
+        return _check_soft_labels(y)
     if not isinstance(y, Tensor) or y.is_floating_point() or y.is_complex():
         actual = str(y.dtype) if isinstance(y, Tensor) else type(y).__name__
-        raise LabelError(f"labels are {actual}; give a tensor of class indices, torch.int64")
+        raise LabelError(
+            f"labels are {actual}; give a tensor of class indices, torch.int64, or of one probability per class"
+        )
     if y.shape != log_q.shape[:-1]:
         raise ShapeError(
             f"labels have shape {tuple(y.shape)}, predictions {tuple(log_q.shape)}; give one label per row"
@@ -126,3 +136,11 @@ def check_labels(y: Tensor, log_q: Tensor) -> Tensor:
         label = low if low < 0 else high
         raise LabelError(f"label {label} is outside 0..{classes - 1}; fix it, or pass the row as unlabeled")
     return y.long()
+
+
+def _check_soft_labels(y: Tensor) -> Tensor:
+    """Require rows of probabilities. y: `(..., N, C)`."""
+    low, off = torch.stack([y.min(), (y.sum(-1) - 1).abs().max()]).tolist()
+    if not (low >= 0 and off <= SUM_TOLERANCE):
+        raise LabelError("soft labels are not probabilities; each row must be at least 0 and sum to 1")
+    return y

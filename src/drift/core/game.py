@@ -204,9 +204,9 @@ class Game:
     ) -> Tensor:
         """The student's loss L on one batch (Eq. 3; Eq. 9 without `labeled`), a scalar. Its parts are in `game.last`.
 
-        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`. totals: number of rows in the whole
-        step, if this batch is one micro-batch of it. The losses of the micro-batches then sum to the mean over all rows
-        of the step, whatever their sizes.
+        unlabeled: inputs without labels. labeled: inputs and class indices `(N,)`, or probabilities of the classes
+        `(N, C)`. totals: number of rows in the whole step, if this batch is one micro-batch of it. The losses of the
+        micro-batches then sum to the mean over all rows of the step, whatever their sizes.
         """
         self._merger.begin()
         loss = self._score(self._forward(unlabeled, labeled), totals)
@@ -217,7 +217,7 @@ class Game:
     def initial_loss(self, labeled: tuple[Inputs, Tensor] | None) -> Tensor:
         """L_sup (Eq. 1), a scalar: the loss that trains θinit, before the teacher is used.
 
-        labeled: inputs and class indices `(N,)`.
+        labeled: inputs and class indices `(N,)`, or probabilities of the classes `(N, C)`.
         """
         x, y = check_pair(labeled)
         log_q = self._players.log_f(self.student, x)

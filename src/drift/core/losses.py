@@ -18,11 +18,11 @@ def student_loss(log_y: Tensor, omega: Tensor, log_q: Tensor) -> Tensor:
 
 
 def supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy ℓ_sup = -log q_y (Eq. 1). log_q: `(..., N, C)`; y: class indices `(..., N)`; returns `(..., N)`."""
+    """Cross-entropy ℓ_sup = -log q_y (Eq. 1), or -Σ_j y_j log q_j if labels are soft.
+
+    log_q: `(..., N, C)`. y: class indices `(..., N)`, or probabilities `(..., N, C)`. Returns `(..., N)`.
+    """
+    if y.is_floating_point():
+        # Where y_j = 0 the term is 0, even if log q_j is -inf.
+        return -torch.where(y > 0, y * log_q, 0.0).sum(dim=-1)
     return -log_q.gather(-1, y.unsqueeze(-1)).squeeze(-1)
-
-
-def soft_supervised_loss(log_q: Tensor, y: Tensor) -> Tensor:
-    """Cross-entropy -Σ_j y_j log q_j with soft labels. log_q, y: `(..., N, C)`; returns `(..., N)`."""
-    # Where y_j = 0 the term is 0, even if log q_j is -inf.
-    return -torch.where(y > 0, y * log_q, 0.0).sum(dim=-1)

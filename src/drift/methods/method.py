@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from drift.core.checks import check_labels, check_pair
 from drift.core.forward import Inputs, log_probabilities
-from drift.core.losses import soft_supervised_loss, supervised_loss
+from drift.core.losses import supervised_loss
 from drift.core.objective import Objective
 from drift.core.strategy import SoftStrategy
 from drift.data.examples import Batch
@@ -107,8 +107,6 @@ class Method(ABC):
         if has_own_loss(self.student):
             return torch.as_tensor(self.student.own_loss(x, y).sum())
         log_q = log_probabilities(self.student, x, stacked=self.stacked)
-        if y.is_floating_point():
-            return self.mean(soft_supervised_loss(log_q, y), batch.labeled_total).sum()
         return self.mean(supervised_loss(log_q, check_labels(y, log_q)), batch.labeled_total).sum()
 
     @abstractmethod

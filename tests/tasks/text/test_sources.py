@@ -47,6 +47,15 @@ def texts_only(tmp_path: Path, rows: int = 60) -> str:
     return write_csv(tmp_path / "texts.csv", {"body": small_table(rows)["body"]})
 
 
+def test_soft_weak_labels_can_be_kept_in_the_game(tmp_path: Path, encoder: str, table: dict[str, list[Any]]) -> None:
+    source = write_csv(tmp_path / "votes.csv", without(table, "topic"))
+    kept, thrown = (
+        small_fit(source, encoder, weak=["anna", "ben", "gpt=gpt_sure"], training={"keep_weak_labels": keep})
+        for keep in (True, False)
+    )
+    assert not same_weights(kept, thrown)
+
+
 def test_class_names_alone_make_a_run_that_predicts_from_its_folder(tmp_path: Path, encoder: str) -> None:
     test = write_csv(tmp_path / "test.csv", small_table(20, seed=1))
     run = small_fit(texts_only(tmp_path), encoder, classes=NAMES, test=test, label="topic", out=tmp_path / "run")
