@@ -1,5 +1,7 @@
 """The start is kept during the game: its predictions, and its weights to return to."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -71,6 +73,23 @@ def test_return_to_start_can_be_turned_off() -> None:
     run = trainer(data(), return_to_start=False)
     assert run.run().choice is None
     assert not run.start.weights
+
+
+def test_no_second_phase_is_played_if_the_start_suffices() -> None:
+    run = trainer(replace(data(), start_suffices="the reason"))
+    outcome = run.run()
+    assert outcome.choice is not None
+    assert (outcome.choice.start_kept, outcome.choice.reason) == ((True,) * TRIALS, "the reason")
+    assert outcome.steps == 20
+    x = data().labeled.examples.inputs(torch.arange(20, 30)).expand(TRIALS, -1, -1)
+    torch.testing.assert_close(run.method.predict_proba(x), outcome.start_predictions["test"])
+
+
+@pytest.mark.parametrize(("dev", "settings"), [(True, {}), (False, {"return_to_start": False})])
+def test_a_second_phase_is_played_in_any_case_with_dev_or_without_return(dev: bool, settings: dict[str, bool]) -> None:
+    outcome = trainer(replace(data(dev=dev), start_suffices="the reason"), **settings).run()
+    assert outcome.choice is None
+    assert outcome.steps == 30
 
 
 def test_only_trials_whose_shares_drifted_return_to_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

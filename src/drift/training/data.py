@@ -19,6 +19,7 @@ class TrainingData:
     left_out: gold labels that a trial is not trained on, `(trials, h)`, for cross-fitting; see `drift.data.folds`.
     biased: whether weak labels may cover some classes better than others.
     second: with weak labels, labelled rows of the second phase: gold labels that there are beside them.
+    start_suffices: why a second phase is not expected to help, for a reader; empty if it may.
     """
 
     labeled: Labeled
@@ -30,6 +31,7 @@ class TrainingData:
     left_out: Labeled | None = None
     second: Labeled | None = None
     biased: bool = True
+    start_suffices: str = ""
 
     @property
     def budget(self) -> LabelBudget:

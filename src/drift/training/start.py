@@ -41,7 +41,7 @@ class Start:
     @classmethod
     def of(cls, run: "Trainer") -> "Start":
         """The start of a run whose first phase has just ended."""
-        if not run.lengths[1]:  # the start is the result
+        if not run.lengths[1] and not run.keeps_start:  # the start is the result
             return cls()
         parts = dict(run.observe()) if run.observe is not None else {}
         if run.data.left_out is not None:
@@ -81,6 +81,8 @@ def choose(run: "Trainer") -> Choice:
     the game for its confidence, which the temperature corrects.)
     """
     trials = run.trials or 1
+    if run.keeps_start:
+        return Choice((True,) * trials, run.data.start_suffices)
     if (left_out := run.data.left_out) is not None:
         before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
         if reason := _less_right(before, after, left_out, run.method.shares):

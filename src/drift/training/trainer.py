@@ -104,7 +104,8 @@ class Trainer:
         alone = type(self.machine) is SingleProcess
         context = Context(teacher, stacked=seeds is not None, single_process=alone, labels=known)
         self.method = method(self.machine.wrap(student), method_settings, context)
-        self.lengths = (settings.initial_steps, settings.steps if method.has_second_phase else 0)
+        plays = method.has_second_phase and not self.keeps_start
+        self.lengths = (settings.initial_steps, settings.steps if plays else 0)
         if self.lengths[1] and data.unlabeled is None and data.weak:
             raise ConfigError("weak labels are used only for the start; give unlabelled rows for the second phase")
         self.state = TrainingState(self.method)
@@ -174,8 +175,8 @@ class Trainer:
         finally:
             self.notify("on_run_end")
         has_dev = self.data.dev is not None
-        choice = choose(self) if self.may_return else None
-        if choice is not None:
+        choice = choose(self) if self.may_return or self.keeps_start else None
+        if choice is not None and not self.keeps_start:
             back_to_start(self, choice)
         left_out = self.data.left_out
         return Outcome(
@@ -192,6 +193,11 @@ class Trainer:
             choice=choice,
             shares=self.method.shares,
         )
+
+    @property
+    def keeps_start(self) -> bool:
+        """Whether there is no second phase because the start suffices. With a dev set, dev scores decide that."""
+        return bool(self.data.start_suffices) and self.settings.return_to_start and self.data.dev is None
 
     @property
     def may_return(self) -> bool:

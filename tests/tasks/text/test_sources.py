@@ -68,12 +68,21 @@ def test_class_names_alone_make_a_run_that_predicts_from_its_folder(tmp_path: Pa
     assert (names["name"], names["source"], names["coverage"]["of"]) == ("class names", "names", 60)
     assert sum(each["texts"] for each in found["caught"]) == 60
     assert all(1 <= len(each["examples"]) <= 3 for each in found["caught"])
-    assert {each["name"] for each in metrics["source_changes"]} == {"class names"}
+    assert metrics["choice"]["kept_start"] == 2
+    assert "class names already use all texts" in metrics["choice"]["reason"]
     again = drift.load(tmp_path / "run")
     texts = small_table(6, seed=2)["body"]
     np.testing.assert_array_equal(again.predict_proba(texts), run.predict_proba(texts))
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
     assert "What the class names caught" in page
+
+
+def test_after_names_the_game_is_played_on_request_and_beside_labels(tmp_path: Path, encoder: str) -> None:
+    asked = small_fit(texts_only(tmp_path), encoder, {"return_to_start": False}, classes=NAMES, out=tmp_path / "run")
+    assert {each["name"] for each in metrics_of(tmp_path / "run")["source_changes"]} == {"class names"}
+    labeled = write_csv(tmp_path / "some.csv", small_table(60))
+    both = small_fit(labeled, encoder, classes=NAMES, label="topic", gold="train", labels_per_class=2)
+    assert asked.record.phases[-1].phase == both.record.phases[-1].phase == "game"
 
 
 def test_names_in_any_form_are_the_same_run(tmp_path: Path, encoder: str) -> None:

@@ -37,6 +37,10 @@ from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
 from drift.training.flips import Flips
 
+NAMES_SUFFICE = (
+    "labels from class names already use all texts; `--set training.return_to_start=false` trains on with pseudo-labels"
+)
+
 
 class TextTask(Task):
     """One class per text."""
@@ -129,10 +133,24 @@ class TextTask(Task):
             labels_are=self.config.data.labels_are if self.same_labels else "per-class",
             left_out=None if folds is None else Labeled(examples, *map(torch.from_numpy, (folds, data.gold[folds]))),
             second=second,
-            biased=data.sources is None or [each.origin for each in data.sources.sources] != ["names"],
+            biased=not self._only_names,
+            start_suffices=NAMES_SUFFICE if self._names_suffice else "",
         )
         notes = [*student.notes, *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
+
+    @property
+    def _only_names(self) -> bool:
+        """Whether all labels come from class names."""
+        sources = self.data.sources
+        return sources is not None and [each.origin for each in sources.sources] == ["names"]
+
+    @property
+    def _names_suffice(self) -> bool:
+        """Whether labels come from a mixture that was fitted to the vectors of all texts, which the head gets, too."""
+        sources = self.data.sources
+        used = self._only_names and sources is not None and sources.names is not None and sources.names.mixture
+        return used and not self.data.uses_gold and self.kind is FROZEN
 
     def _ask_names(self) -> None:
         """Compare the texts with the class names, if that is a source of labels, and combine all sources."""
