@@ -82,7 +82,14 @@ def with_drift(cell: str, way: str, number: int) -> dict[str, Any]:
         students.load_classifier = _with_lora(students.load_classifier)  # type: ignore[assignment]
     columns = {"label": label} if label == "label" else {"weak": label}
     spec = request(
-        train, test=test, model=ENCODER, finetune=way != "frozen", seed=number, text="text", **columns, settings=settings
+        train,
+        test=test,
+        model=ENCODER,
+        finetune=way != "frozen",
+        seed=number,
+        text="text",
+        **columns,
+        settings=settings,
     )
 
     snapshots: list[dict[str, Any]] = []
@@ -126,7 +133,9 @@ def with_drift(cell: str, way: str, number: int) -> dict[str, Any]:
             part = held_out.part
             found = predict(trainer.method, part.examples, part.rows, machine, trials=trainer.trials)
             mean = found.clamp_min(1e-30).log().mean(0) if trainer.trials else found
-            score = classification_scores(mean.softmax(-1).numpy() if trainer.trials else mean.numpy(), part.labels.numpy())
+            score = classification_scores(
+                mean.softmax(-1).numpy() if trainer.trials else mean.numpy(), part.labels.numpy()
+            )
             points[each["seconds"]] = {**each, "accuracy": score["accuracy"]}
     torch.set_num_threads(1)
     return {
@@ -177,8 +186,14 @@ def with_setfit(cell: str, number: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as aside:
         arguments = TrainingArguments(
-            output_dir=aside, batch_size=16, num_epochs=1, num_iterations=20, seed=number, report_to="none",
-            save_strategy="no", show_progress_bar=False,
+            output_dir=aside,
+            batch_size=16,
+            num_epochs=1,
+            num_iterations=20,
+            seed=number,
+            report_to="none",
+            save_strategy="no",
+            show_progress_bar=False,
         )
         trainer = Trainer(model, arguments, train_dataset=Dataset.from_dict({"text": texts, "label": codes}))
         trainer.add_callback(Copy())

@@ -46,10 +46,15 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Labelled rows that are not trained on, and the function that scores predictions on them."""
+    """Labelled rows that are not trained on, and the function that scores predictions on them.
+
+    answers: probabilities of these rows by the finished model, `(n, C)`, in its own precision and from its first layer,
+        as in later predictions; None if the student has the same ones.
+    """
 
     part: Labeled
     score: Score
+    answers: Callable[[Any], np.ndarray] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The record of a run: `metrics.json`, typed and versioned. It is validated once, when it is read."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -220,7 +220,8 @@ class RunRecord(Part):
     unit: what is classified, in the plural. measures: the scores that are shown, with their titles; model selection
     uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder; if `averaged`, the
     first of all seeds, whose average is in the folder. phases: why each phase ended, and after how many steps.
-    estimate: cross-fitted accuracy, if labels were left out in turn.
+    estimate: cross-fitted accuracy, if labels were left out in turn. precision: number format in which the student was
+    trained; its parameters are float32 in any case. peak_memory: of the process, in GB.
     """
 
     version: int = 1
@@ -240,6 +241,8 @@ class RunRecord(Part):
     averaged: bool = False
     steps: int
     seconds: float
+    precision: Literal["float32", "bfloat16", "float16"] | None = None
+    peak_memory: float | None = None
     phases: list[PhaseEnd] = []
     start_on_dev: list[Scores] | None
     best_steps: list[int] | None

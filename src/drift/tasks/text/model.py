@@ -17,7 +17,8 @@ from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.embedding import Embedder
-from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier
+from drift.models.late_encoder import late_encoder, read_encoder
 from drift.models.reference import EncoderReference
 from drift.models.saved import Description, read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
@@ -149,7 +150,7 @@ class TextModel:
             if self.by_reference:
                 self.tokenizer.save_pretrained(folder / ENCODER)  # small, and the ONNX file needs it
             else:
-                save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
+                save_pretrained(read_encoder(self.module.encoder), self.tokenizer, folder / ENCODER)
             description |= {} if self.encoder is None else {"encoder": self.encoder.content()}
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)
@@ -198,7 +199,7 @@ def _open_frozen(folder: Path, description: dict[str, Any]) -> Opened:
     copied = str((folder / ENCODER).absolute())
     reference = EncoderReference(**description["encoder"]) if "encoder" in description else None
     by_reference = reference is not None and not reference.copied
-    encoder, tokenizer = reference.load() if reference is not None and by_reference else load_encoder(copied)
+    encoder, tokenizer = reference.load() if reference is not None and by_reference else late_encoder(copied)
     head = linear_head(len(state["mean"]), len(description["classes"]))
     module = FrozenClassifier(encoder, state["mean"], state["scale"], head, pool=description["pool"])
     missing = module.load_state_dict(state, strict=False).missing_keys

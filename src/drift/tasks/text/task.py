@@ -269,4 +269,6 @@ def _held_out(student: TextStudent, part: LabeledTexts | None) -> HeldOut | None
     if part is None:
         return None
     examples = student.examples(part.texts)
-    return HeldOut(Labeled(examples, torch.arange(len(examples)), torch.from_numpy(part.codes)), classification_scores)
+    labeled = Labeled(examples, torch.arange(len(examples)), torch.from_numpy(part.codes))
+    answers = None if student.exact else lambda model: model.predict_proba(part.texts["text"])
+    return HeldOut(labeled, classification_scores, answers)
