@@ -17,8 +17,8 @@ from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.embedding import Embedder
-from drift.models.encoders import FrozenClassifier, load_classifier
-from drift.models.late_encoder import late_encoder, read_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.late_encoder import read_encoder
 from drift.models.reference import EncoderReference
 from drift.models.saved import Description, read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
@@ -199,7 +199,7 @@ def _open_frozen(folder: Path, description: dict[str, Any]) -> Opened:
     copied = str((folder / ENCODER).absolute())
     reference = EncoderReference(**description["encoder"]) if "encoder" in description else None
     by_reference = reference is not None and not reference.copied
-    encoder, tokenizer = reference.load() if reference is not None and by_reference else late_encoder(copied)
+    encoder, tokenizer = reference.load() if reference is not None and by_reference else load_encoder(copied)
     head = linear_head(len(state["mean"]), len(description["classes"]))
     module = FrozenClassifier(encoder, state["mean"], state["scale"], head, pool=description["pool"])
     missing = module.load_state_dict(state, strict=False).missing_keys
