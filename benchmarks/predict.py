@@ -1,13 +1,13 @@
 """Texts per second of `drift predict` beside sentence-transformers with scikit-learn, and of ONNX files.
 
-    DRIFT_DATA=... DRIFT_MODELS=... python benchmarks/predict.py [--texts 64] [--repeats 7] [--encoder NAME] [--out FILE]
+    DRIFT_DATA=... DRIFT_MODELS=... python benchmarks/predict.py [--texts 64] [--repeats 7] [--encoder NAME] [--out F]
 
 One classifier on a fixed encoder, its vectors not in the cache: `TextModel.predict_proba` in bfloat16 (the default
 where the processor computes it) and in float32; sentence-transformers' `encode` with the `predict_proba` of a logistic
 regression, in batches of 32 as it does by default; and the file of `--onnx`, in float32 and in int8 (dynamic, weights
-by channel), with batches sorted by length as ours are. A repeat is the same texts of AG News once through each, in rotated
-order. One thread, CPU time; the ratio is the median over repeats. Agreement: texts with the same class as by the
-float32 model.
+by channel), with batches sorted by length as ours are. A repeat is the same texts of AG News once through each, in
+rotated order. One thread, CPU time; the ratio is the median over repeats. Agreement: texts with the same class as by
+the float32 model.
 """
 
 import argparse
