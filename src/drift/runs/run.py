@@ -96,7 +96,7 @@ def run(
     if folder is not None and (folder.path / SEARCH_RESULT).exists():
         result = add_search(result, folder.read_json(SEARCH_RESULT))
     if folder is not None and machine.process == 0:
-        result.save(folder, onnx=onnx, quiet=quiet)
+        result.save(folder, onnx=onnx, quiet=quiet, sample=task.sample)
     return result
 
 

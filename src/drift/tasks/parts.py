@@ -86,6 +86,15 @@ def train_on_dev(prepared: Prepared, seeds: Sequence[int]) -> Prepared:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Rows as `predict_proba` takes them, and their classes `(n,)`, -1 where unknown. part: train, dev or test."""
+
+    rows: Any
+    codes: np.ndarray
+    part: str
+
+
+@dataclass(frozen=True)
 class Usage:
     """How to use a trained model. In commands, RUN stands for the run's folder.
 

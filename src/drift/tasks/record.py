@@ -214,6 +214,22 @@ class Tuning(Part):
     tried: list[TrialRecord]
 
 
+class Int8(Part):
+    """The ONNX file in int8 beside the one in float32, on some rows of a part: size in MB, and accuracy of both.
+
+    agreement: rows with the same class. kept: the file is in the folder. Accuracies are None without labels.
+    """
+
+    part: str
+    rows: int
+    agreement: float
+    accuracy: float | None
+    float32_accuracy: float | None
+    megabytes: float
+    float32_megabytes: float
+    kept: bool
+
+
 class RunRecord(Part):
     """The fields that every run records. Tasks add theirs in a subclass.
 
@@ -254,6 +270,7 @@ class RunRecord(Part):
     estimate: Estimate | None = None
     changes: Changes | None = None
     tuning: Tuning | None = None
+    int8: Int8 | None = None
     notes: list[str] = []
 
     @classmethod

@@ -136,6 +136,13 @@ class TextModel:
 
         export_classifier(self.module, self.tokenizer, file, temperature=self.temperature)
 
+    def export_int8(self, file: Path, target: Path, texts: Sequence[str]) -> list[np.ndarray]:
+        """Write that graph in int8, too. Returns the probabilities of texts by both files, `(n, C)` each."""
+        from drift.models.onnx_int8 import probabilities, quantise
+
+        quantise(file, target)
+        return [probabilities(each, self.tokenizer, texts, max_length=self.max_length) for each in (file, target)]
+
     def save(self, folder: Path) -> None:
         """Write the model as safetensors and JSON. A fine-tuned transformer is saved in Hugging Face form."""
         folder.mkdir(parents=True, exist_ok=True)
