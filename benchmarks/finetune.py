@@ -72,6 +72,9 @@ def with_drift(cell: str, way: str, number: int) -> dict[str, Any]:
     from drift.training.callbacks import Callback, TrainingState
     from drift.training.devices import Accelerated
     from drift.training.evaluation import predict
+    from drift.training.threads import keep_freed_memory
+
+    keep_freed_memory()  # as the command does
 
     train, test, label = tables(cell, number)
     settings: dict[str, Any] = {"training.precision": "no" if way in ("frozen", "float32") else "bf16"}
