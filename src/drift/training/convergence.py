@@ -173,7 +173,7 @@ class Convergence(Callback):
         run = self.run
         if run.settings.minutes is None:
             return 0.0
-        limit = seconds_to_train(run) * (1.0 if run.state.playing or not run.lengths[1] else 0.5)
+        limit = seconds_to_train(run) * (1.0 if run.state.playing or not run.lengths[1] else 0.5) + run.observed_in
         return (run.seconds - self.entered_at) / max(1e-9, limit - self.entered_at)
 
     def state_dict(self) -> dict[str, Any]:

@@ -98,6 +98,7 @@ class Trainer:
         prepared_in: float = 0.0,
     ) -> None:
         self.prepared_in = prepared_in
+        self.observed_in = 0.0  # seconds of the start's predictions, which do not count towards them
         self.data, self.settings, self.score, self.folder, self.observe = data, settings, score, folder, observe
         self.machine = machine or SingleProcess()
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
@@ -170,7 +171,9 @@ class Trainer:
                 self.notify("on_run_begin")
                 self._play()
                 if self.state.phase == START:
+                    before = self.seconds
                     self.start = Start.of(self)
+                    self.observed_in = self.seconds - before
                     self.enter(1)
                     self.checkpointer.save(self.state)  # θinit is worth keeping
                     self._play()
