@@ -21,6 +21,7 @@ from drift.training.convergence import (
     seconds_to_train,
 )
 from drift.training.plan import make_plan
+from drift.training.trainer import Trainer
 from tests.training.runs import final_state, same_bits, small_data, small_run, small_student, stopped_after, weights
 
 CONVERGED: dict[str, Any] = dict(until="converged", initial_steps=400, steps=400, window=10, learning_rate=0.01)
@@ -187,6 +188,16 @@ def test_the_plan_says_at_most() -> None:
 @pytest.mark.parametrize(("prepared", "left"), [(0.0, 60.0), (20.0, 40.0), (50.0, 15.0), (1e6, 15.0)])
 def test_preparation_counts_towards_the_minutes_but_a_quarter_is_left(prepared: float, left: float) -> None:
     assert seconds_to_train(small_run(minutes=1, prepared_in=prepared)) == left
+
+
+def test_predictions_of_the_start_do_not_count_towards_the_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = small_run(minutes=1)
+    monkeypatch.setattr(Trainer, "seconds", property(lambda self: 0.0))
+    trainer.enter(1)
+    monkeypatch.setattr(Trainer, "seconds", property(lambda self: 60.0))
+    assert trainer.convergence.spent() == 1.0
+    trainer.observed_in = 60.0
+    assert trainer.convergence.spent() == 0.5
 
 
 def test_a_plan_has_as_many_steps_as_fit_into_the_minutes() -> None:
