@@ -1,5 +1,6 @@
 """The `drift` command, called in the process of the tests."""
 
+import re
 import sys
 from collections.abc import Callable
 
@@ -21,3 +22,12 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
         return end.value.code or 0, *capfd.readouterr()
 
     return drift_command
+
+
+def written_file(result: tuple[int, str, str]) -> str:
+    """The file that `drift predict` says it has written; it also says how much memory it took."""
+    code, out, err = result
+    assert (code, err) == (0, "")
+    found = re.fullmatch(r"Written: (.+) \(peak memory \d+\.\d GB\)\n", out)
+    assert found is not None, out
+    return found[1]

@@ -13,7 +13,7 @@ import pytest
 import drift
 from drift.data.tables import read_chunks
 from drift.runs.result import Run
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, written_file
 from tests.runs.small_graphs import (
     FEATURES,
     RECIPE,
@@ -72,7 +72,7 @@ def test_fit_and_predict_tables(folder: Path, call: Call, kind: str) -> None:
     twin = small_node_fit(tables[0], edges=tables[2], labels_per_class=2, settings=settings)
     assert same_weights(twin, drift.load("runs/one"))
 
-    assert call("predict", "runs/one", f"nodes.{kind}", "-o", f"out.{kind}") == (0, f"Written: out.{kind}\n", "")
+    assert written_file(call("predict", "runs/one", f"nodes.{kind}", "-o", f"out.{kind}")) == f"out.{kind}"
     found = table_of(f"out.{kind}")
     assert found["node"] == [f"n{row}" for row in range(30)]
     assert found["predicted"] == twin.predict(GRAPH)
@@ -303,7 +303,7 @@ def test_a_graph_needs_no_task_and_is_predicted_at_a_terminal_too(
     assert call("fit", "--graph", "graph.npz", *QUICK[2:], "-o", "run")[0] == 0
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert call("predict", "run", "graph.npz", "-o", "out.csv") == (0, "Written: out.csv\n", "")
+    assert written_file(call("predict", "run", "graph.npz", "-o", "out.csv")) == "out.csv"
 
 
 def test_another_graph_as_tables(folder: Path, call: Call, trained: Path) -> None:
@@ -311,7 +311,7 @@ def test_another_graph_as_tables(folder: Path, call: Call, trained: Path) -> Non
     other = small_graph(12, seed=4, labels=np.full(12, -1))
     write_tables(folder / "other", other)
     tables = ["other/nodes.csv", "--edges", "other/edges.csv"]
-    assert call("predict", str(trained), *tables, "-o", "out.csv") == (0, "Written: out.csv\n", "")
+    assert written_file(call("predict", str(trained), *tables, "-o", "out.csv")) == "out.csv"
     assert table_of("out.csv")["predicted"] == drift.load(trained).predict(other)
 
 

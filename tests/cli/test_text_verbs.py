@@ -14,7 +14,7 @@ import pytest
 import drift
 from drift.data import tables
 from drift.methods import METHODS
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, written_file
 from tests.runs.small import STEPS, metrics_of, same_weights, small_encoder, small_fit, small_table, write_csv
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -77,7 +77,7 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     configs = [(folder / "runs" / name / "config.yaml").read_text() for name in ("one", "two")]
     assert configs[0] == configs[1]
 
-    assert call("predict", "runs/one", "test.csv", "-o", "out.jsonl") == (0, "Written: out.jsonl\n", "")
+    assert written_file(call("predict", "runs/one", "test.csv", "-o", "out.jsonl")) == "out.jsonl"
     written = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
     assert [row["predicted"] for row in written] == drift.predict("runs/one", "test.csv")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import drift
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, written_file
 from tests.runs.small import STEPS, metrics_of, same_weights, small_fit
 from tests.runs.small_tokens import read_jsonl, small_sentences, small_word_encoder, write_conll, write_jsonl
 
@@ -73,7 +73,7 @@ def test_fit_predict_and_evaluate(folder: Path, call: Call, encoder: str) -> Non
     )
     assert same_weights(twin, drift.load("runs/one"))
 
-    assert call("predict", "runs/one", "dev.jsonl", "-o", "out.jsonl") == (0, "Written: out.jsonl\n", "")
+    assert written_file(call("predict", "runs/one", "dev.jsonl", "-o", "out.jsonl")) == "out.jsonl"
     assert [row["predicted"] for row in read_jsonl(Path("out.jsonl"))] == drift.predict("runs/one", "dev.jsonl")
 
     code, out, err = call("evaluate", "runs/one", "test.conll")

@@ -17,6 +17,7 @@ WORDS = {
 }
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 STEPS = {"initial_steps": 4, "steps": 4, "batch_size": 8, "trackers": []}
+COST = {"seconds": 0, "peak_memory": 0}  # fields of a record that differ between equal runs
 
 
 def small_table(rows: int, *, seed: int = 0, labeled: int | None = None) -> dict[str, list[Any]]:

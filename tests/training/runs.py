@@ -72,6 +72,7 @@ def small_run(
     machine: SingleProcess | None = None,
     callbacks: Sequence[Callback] = (),
     played: dict[str, Any] | None = None,
+    prepared_in: float = 0.0,
     **settings: Any,
 ) -> Trainer:
     """A trainer, ready to run; with a folder that exists already, ready to resume. played: the method's settings."""
@@ -93,6 +94,7 @@ def small_run(
         machine=machine,
         folder=place,
         callbacks=callbacks,
+        prepared_in=prepared_in,
     )
 
 

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from drift.errors import Interrupted
 from drift.methods import METHODS
-from drift.training.convergence import BEGUN, STABLE, PhaseEnd, Plateau, changed_share, least_game_steps
+from drift.training.convergence import (
+    BEGUN,
+    STABLE,
+    PhaseEnd,
+    Plateau,
+    changed_share,
+    least_game_steps,
+    seconds_to_train,
+)
 from drift.training.plan import make_plan
+from drift.training.trainer import Trainer
 from tests.training.runs import final_state, same_bits, small_data, small_run, small_student, stopped_after, weights
 
 CONVERGED: dict[str, Any] = dict(until="converged", initial_steps=400, steps=400, window=10, learning_rate=0.01)
@@ -174,6 +183,29 @@ def test_the_plan_says_at_most() -> None:
     training = next(line for line in lines if " of training; peak memory" in line)
     assert training.startswith("at most ")
     assert make_plan(small_run(minutes=5)).lines()[0].startswith("at most 8 steps")
+
+
+@pytest.mark.parametrize(("prepared", "left"), [(0.0, 60.0), (20.0, 40.0), (50.0, 15.0), (1e6, 15.0)])
+def test_preparation_counts_towards_the_minutes_but_a_quarter_is_left(prepared: float, left: float) -> None:
+    assert seconds_to_train(small_run(minutes=1, prepared_in=prepared)) == left
+
+
+def test_predictions_of_the_start_do_not_count_towards_the_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = small_run(minutes=1)
+    monkeypatch.setattr(Trainer, "seconds", property(lambda self: 0.0))
+    trainer.enter(1)
+    monkeypatch.setattr(Trainer, "seconds", property(lambda self: 60.0))
+    assert trainer.convergence.spent() == 1.0
+    trainer.observed_in = 60.0
+    assert trainer.convergence.spent() == 0.5
+
+
+def test_a_plan_has_as_many_steps_as_fit_into_the_minutes() -> None:
+    plan = make_plan(small_run(minutes=1e-9))
+    assert (plan.initial_steps, plan.steps) == (1, 1)
+    assert "these steps fit into training.minutes=1e-09, with the preparation" in plan.lines()
+    plan = make_plan(small_run(minutes=60))
+    assert (plan.initial_steps, plan.steps) == (8, 12)
 
 
 def test_the_maximum_is_said_to_be_one() -> None:

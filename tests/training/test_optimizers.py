@@ -1,5 +1,7 @@
 """Optimisers move what may move; schedules pass known points."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -119,3 +121,22 @@ def test_frozen_parameters_are_left_alone(name: str) -> None:
     optimizer.step()
     moved = [not torch.equal(parameter, kept) for parameter, kept in zip(student.parameters(), before, strict=True)]
     assert moved == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adamw", torch.optim.AdamW), ("adam", torch.optim.Adam)])
+def test_steps_are_those_of_torchs_own_optimiser_to_the_bit(name: str, kind: type[torch.optim.Optimizer]) -> None:
+    torch.manual_seed(0)
+    modules = [nn.Linear(3, 2)]
+    modules.append(copy.deepcopy(modules[0]))
+    ours = make_optimizer(modules[0], TrainingSettings(optimizer=name, weight_decay=0.1), initial=False)
+    groups = [{"params": [modules[1].weight], "weight_decay": 0.1}, {"params": [modules[1].bias], "weight_decay": 0.0}]
+    theirs = kind(groups, lr=TrainingSettings().learning_rate, fused=True)  # type: ignore[call-arg]
+    for _ in range(3):
+        for module, optimizer in zip(modules, (ours, theirs), strict=True):
+            module(torch.arange(6.0).reshape(2, 3)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        ours.load_state_dict(copy.deepcopy(ours.state_dict()))
+    assert torch.equal(modules[0].weight, modules[1].weight)
+    assert torch.equal(modules[0].bias, modules[1].bias)
+    assert all(parameter.grad is None for parameter in modules[0].parameters())

@@ -73,7 +73,9 @@ def fit(
     precision: str | None = typer.Option(
         None, metavar="auto|float32|bfloat16", help="Number format of encoders (auto: bfloat16 where it is fast)."
     ),
-    minutes: float | None = typer.Option(None, min=0.1, help="Time limit of training; steps are planned to fit."),
+    minutes: float | None = typer.Option(
+        None, min=0.1, help="Time limit of preparing and training; steps are planned to fit."
+    ),
     seed: int | None = typer.Option(None, min=0, help="Random seed (0)."),
     seeds: int | None = typer.Option(None, min=1, help="Seeds trained at once, with a fixed encoder (10)."),
     preset: str | None = typer.Option(None, help="Settings of a dataset in the paper, such as agnews or wikigold."),

@@ -44,6 +44,7 @@ def predict(
     from drift.runs.load import load
     from drift.runs.predict import predict_file
     from drift.tasks.parts import ROWS_PER_CHUNK
+    from drift.training.plan import peak_memory
 
     opened = load(run, model=model, task=task)
     quiet = quiet or not opened.task.reads_chunks
@@ -51,7 +52,7 @@ def predict(
         predict_file(
             opened, table, out, text=text, edges=edges, abstain_below=abstain_below, encoding=encoding, tick=tick
         )
-    typer.echo(f"Written: {out}")
+    typer.echo(f"Written: {out} (peak memory {peak_memory():.1f} GB)")
 
 
 def evaluate(

@@ -33,7 +33,9 @@ def show_plan(plan: "Plan") -> None:
 
 
 def show_run(run: "Run", console: Console | None = None) -> None:
-    """Scores with their spread, their cost in labels, and where everything is."""
+    """Scores with their spread, their cost in labels and time, and where everything is."""
+    from drift.runs.summary import cost
+
     console = console or Console()
     record, kind = run.record, run.task.kinds[run.record.kind]
     model = escape(record.model) if kind.from_user_code else kind.title
@@ -49,6 +51,7 @@ def show_run(run: "Run", console: Console | None = None) -> None:
     console.print(
         f"Label budget: {budget.total:,} gold labels ({budget.train:,} to train, {budget.dev:,} dev)", highlight=False
     )
+    console.print(cost(record), highlight=False)
     for note in run.notes:
         console.print(escape(note), highlight=False)
     if run.path is not None:

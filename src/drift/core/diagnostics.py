@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from drift.core.labels import log_class_mass
+from drift.core.sharded import is_sharded
 from drift.core.teacher import Gradients
 
 
@@ -67,7 +67,7 @@ def changed_labels(previous: Tensor | None, labels: Tensor) -> int | None:
 def _total(values: Tensor) -> float:
     """The sum of all values, over all shards if the tensor is sharded."""
     total = values.sum()
-    return float(total.full_tensor() if isinstance(total, DTensor) else total)
+    return float(total.full_tensor() if is_sharded(total) else total)
 
 
 def mass_shares(log_p: Tensor, tau: float) -> list[float]:

@@ -20,6 +20,7 @@ from drift.data.vector_store import VectorStore, text_keys
 from drift.errors import ConfigError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import POOLS, encoder_path, encoder_pool, load_encoder, text_vectors
+from drift.models.late_encoder import read_encoder
 from drift.models.precision import chosen_precision, in_precision
 
 FORMAT = "embeddings/2"  # increase it when the same texts and encoder give different vectors
@@ -55,7 +56,7 @@ class Embedder:
     pool: how token vectors are combined, as for `text_vectors`; "auto": see `encoder_pool`.
     precision: as for `chosen_precision`.
     batch_tokens: maximum number of tokens per forward pass, padding included.
-    loaded: the encoder in float32 and its tokenizer, if they are in memory already.
+    loaded: the encoder in float32, or a late one, and its tokenizer, if they are in memory already.
     identity: of the encoder's content; default: `fingerprint`.
     """
 
@@ -212,7 +213,7 @@ class Embedder:
         """The encoder in the chosen precision on the accelerator, if there is one, and its tokenizer."""
         model, tokenizer = self._load()
         if self._model is None:
-            self._model = in_precision(model, self.precision).to(best_device())
+            self._model = in_precision(read_encoder(model), self.precision).to(best_device())
         return self._model, tokenizer
 
 

@@ -58,6 +58,20 @@ def load_encoder(name: str) -> tuple[Any, Any]:
     return _load(name, "AutoModel", seed=0)  # a missing pooler is initialised at random, but nothing uses it
 
 
+def load_tokenizer(name: str) -> tuple[Any, Any]:
+    """Return the configuration of an encoder in a folder, and its tokenizer. name: see `encoder_path`."""
+    path = encoder_path(name)
+    with needed_for("text encoders"):
+        import transformers
+    try:
+        with quietly(), without_bars(transformers):
+            config, tokenizer = _config_and_tokenizer(transformers, path, local_files_only=True)
+    except Exception as error:
+        raise FileError(_unreadable(name, path, error)) from error
+    _check_padding(name, tokenizer)
+    return config, tokenizer
+
+
 def load_classifier(
     name: str, classes: Sequence[str], *, seed: int, dropout: float | None = None
 ) -> tuple[nn.Module, Any]:
@@ -170,8 +184,7 @@ def _load(
     local = Path(path).is_dir() or not hub_answers()  # a cached model opens without the hub
     try:
         with quietly(), without_bars(transformers), drawing_from(seed):
-            config = transformers.AutoConfig.from_pretrained(path, local_files_only=local, **settings)
-            tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=local)
+            config, tokenizer = _config_and_tokenizer(transformers, path, local_files_only=local, **settings)
             if layers is not None:
                 _keep_layers(config, layers, name)
             if dropout is not None:
@@ -190,9 +203,19 @@ def _load(
     except Exception as error:  # a damaged file may raise anything, depending on the library that reads it
         raise FileError(_unreadable(name, path, error)) from error
     _check_weights(name, model, info)
+    _check_padding(name, tokenizer)
+    return model.eval(), tokenizer
+
+
+def _config_and_tokenizer(transformers: Any, path: str, **settings: Any) -> tuple[Any, Any]:
+    config = transformers.AutoConfig.from_pretrained(path, **settings)
+    only = {"local_files_only": settings["local_files_only"]}
+    return config, transformers.AutoTokenizer.from_pretrained(path, **only)
+
+
+def _check_padding(name: str, tokenizer: Any) -> None:
     if tokenizer.pad_token_id is None:
         raise ConfigError(f"{name} has no padding token, so its texts cannot be put in batches; use another encoder")
-    return model.eval(), tokenizer
 
 
 def _keep_layers(config: Any, layers: int, name: str) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from drift.data.files import atomic_file
 from drift.errors import StateError, needed_for
 from drift.models.encoders import quietly
+from drift.models.late_encoder import read_encoder
 
 INPUTS = ("input_ids", "attention_mask")
 TOLERANCE = 1e-4
@@ -26,6 +27,8 @@ class _Probabilities(nn.Module):
 
     def __init__(self, module: nn.Module, temperature: float) -> None:
         super().__init__()
+        for name, part in list(module.named_children()):
+            setattr(module, name, read_encoder(part))  # a tracer would record that it is read
         self.module, self.temperature = module, temperature
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from drift.data.files import expanded
 from drift.errors import DriftError, FileError
 from drift.models.catalogue import known_encoder
 from drift.models.encoders import encoder_path, load_encoder
+from drift.models.late_encoder import late_encoder
 from drift.models.locating import READY, SOURCES, located
 from drift.models.quantised import file_sum
 
@@ -58,7 +59,7 @@ class EncoderReference:
             if (commit := getattr(model.config, "_commit_hash", None)) != self.revision:
                 raise FileError(self._refusal(f"revision {commit}", f"revision {self.revision}"))
             return model, tokenizer
-        return load_encoder(str(self._folder()))
+        return late_encoder(str(self._folder()))
 
     def _folder(self) -> Path:
         """The folder with the right content."""

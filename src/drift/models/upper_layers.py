@@ -58,6 +58,14 @@ class LayerSplit:
         self.upper.base_model.embeddings = _StatesAsEmbeddings()
         self._check(model)
 
+    @property
+    def note(self) -> str:
+        """What a user should know."""
+        return (
+            f"the upper {self.trained} of {self.depth} layers were trained, on stored outputs of the others;"
+            " model.train_layers sets how many"
+        )
+
     def _check(self, whole: Any) -> None:
         """Compare the parts with the whole on two rows of different length."""
         ids = torch.arange(12).reshape(2, 6) % int(whole.config.vocab_size)

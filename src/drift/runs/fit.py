@@ -119,7 +119,7 @@ def fit(
         Number format of encoders. By default bfloat16 where the processor computes it, in mixed precision if the
         encoder is fine-tuned.
     minutes : float, default=None
-        Time limit of training. The number of steps is planned to fit.
+        Time limit of preparing the data and training, but not of scoring. The number of steps is planned to fit.
     method : str or class, default="drift"
         One of `drift methods`, `file.py:Class`, or a subclass of `drift.methods.method.Method`.
     seed : int, default=0

@@ -13,7 +13,7 @@ from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.prediction_rings import ring_sections
 from drift.runs.record import read_record, read_settings
 from drift.runs.result import REPORT
-from drift.runs.summary import caption, score_rows, spread, verdict
+from drift.runs.summary import caption, cost, score_rows, spread, verdict
 from drift.runs.usage_report import origin_sections, usage_sections
 from drift.tasks import Task
 from drift.tasks.parts import Draw
@@ -158,7 +158,7 @@ def curve_sections(record: RunRecord, entries: list[dict[str, Any]], draw: Draw)
     name = record.measures[record.measure]
     ends = [entry["dev"][record.measure] for entry in entries if "dev" in entry]
     alt = f" Mean dev {name} goes from {100 * ends[0]:.1f} to {100 * ends[-1]:.1f} %." if ends else ""
-    text = f"{record.steps:,} steps in {record.seconds:,} seconds."
+    text = f"{cost(record)}."
     text += "".join(f" {str(end)[:1].upper()}{str(end)[1:]}." for end in record.phases)
     if ends:
         text += " Of each seed, the step with the best dev score was kept, not the last."

@@ -1,6 +1,6 @@
 """The result of a run: the trained model and its record."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from drift.data.files import atomic_folder
 from drift.data.table_formats import first_line
 from drift.errors import DriftError
 from drift.tasks import Task
-from drift.tasks.parts import Trained
-from drift.tasks.record import RunRecord, Tuning
+from drift.tasks.parts import Sample, Trained
+from drift.tasks.record import Int8, RunRecord, Tuning
 from drift.training.evaluation import Score
 from drift.training.progress import progress
 from drift.training.run_folder import CONFIG, METRICS, RunFolder
@@ -21,7 +21,8 @@ BY_REFERENCE = (
     "the folder names its encoder instead of holding a copy, and has no model.onnx: --self-contained stores both,"
     " --onnx only the latter"
 )
-MODEL, ONNX, REPORT = "model", "model.onnx", "report.html"
+MODEL, ONNX, INT8, REPORT = "model", "model.onnx", "model_int8.onnx", "report.html"
+COMPARED, AGREEMENT = 300, 0.97  # rows on which both files are compared; the share with equal classes that is enough
 
 
 @dataclass
@@ -70,10 +71,18 @@ class Run:
         config = read_settings(RunFolder(self.path), self.task).model_dump(mode="json")
         return Trained(self.model, self.record, config)
 
-    def save(self, folder: RunFolder, *, onnx: bool | None = None, quiet: bool = True) -> None:
-        """Write model, ONNX file, record and page into the run's folder.
+    def save(
+        self,
+        folder: RunFolder,
+        *,
+        onnx: bool | None = None,
+        quiet: bool = True,
+        sample: Callable[[int], Sample | None] = lambda most: None,
+    ) -> None:
+        """Write model, ONNX files, record and page into the run's folder.
 
-        onnx: None writes the file unless the model refers to an encoder, which the file would contain.
+        onnx: None writes them unless the model refers to an encoder, which they would contain.
+        sample: gives rows on which the file in int8 is compared with that in float32; without rows, there is only one.
         """
         from drift.runs.report import write_report  # late: it draws, and it imports this module
 
@@ -87,13 +96,13 @@ class Run:
                 self.model.save(aside)
                 tick("as ONNX" if onnx else "")
                 if onnx:
-                    self._export(aside / ONNX)
+                    self._export(aside / ONNX, sample)
             tick("the page")
             folder.write_json(METRICS, self.record.content())
             write_report(folder.path, task=self.task)
             tick()
 
-    def _export(self, file: Path) -> None:
+    def _export(self, file: Path, sample: Callable[[int], Sample | None]) -> None:
         """Write the ONNX file. If that fails, a note says so: the model is trained and worth keeping."""
         kind = self.task.kinds[self.record.kind]
         if not kind.exports_onnx:
@@ -101,8 +110,38 @@ class Run:
             return
         try:
             self.model.export_onnx(file)
+            if (rows := sample(COMPARED)) is not None:
+                self._export_int8(file, rows)
         except (DriftError, RuntimeError) as error:  # ours, and those of torch's exporter
-            self.record.notes.append(f"warning: no model.onnx ({first_line(error)})")
+            missing = INT8 if file.exists() else ONNX
+            self.record.notes.append(f"warning: no {missing} ({first_line(error)})")
+
+    def _export_int8(self, file: Path, sample: Sample) -> None:
+        """Write the file in int8, compare it, and remove it if it answers differently too often."""
+        target = file.with_name(INT8)
+        whole, small = (p.argmax(-1) for p in self.model.export_int8(file, target, sample.rows))
+        known = sample.codes >= 0
+        right = [float((found == sample.codes)[known].mean()) if known.any() else None for found in (small, whole)]
+        agreement = float((whole == small).mean())
+        megabytes = [round(each.stat().st_size / 1e6, 1) for each in (target, file)]
+        kept = agreement >= AGREEMENT
+        self.record.int8 = Int8(
+            part=sample.part,
+            rows=len(whole),
+            agreement=agreement,
+            accuracy=right[0],
+            float32_accuracy=right[1],
+            megabytes=megabytes[0],
+            float32_megabytes=megabytes[1],
+            kept=kept,
+        )
+        same = f"gives {100 * agreement:.1f} % of {len(whole):,} {sample.part} {self.record.unit} the class of {ONNX}"
+        if not kept:
+            target.unlink()
+            self.record.notes.append(f"no {INT8}: it {same}, less than {100 * AGREEMENT:.0f} %; use {ONNX}")
+            return
+        scored = "" if right[0] is None else f"; accuracy there {100 * right[0]:.1f} and {100 * (right[1] or 0):.1f} %"
+        self.record.notes.append(f"{INT8}, {megabytes[0]:.0f} in place of {megabytes[1]:.0f} MB, {same}{scored}")
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 import copy
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -22,23 +24,26 @@ from drift.tasks.scoring import classification_scores
 from drift.training.callbacks import Callback
 from drift.training.devices import Accelerated, SingleProcess
 from drift.training.evaluation import predict
-from drift.training.plan import Plan, make_plan
+from drift.training.plan import Plan, make_plan, peak_memory
 from drift.training.progress import progress
 from drift.training.run_folder import DATA, METRICS, RunFolder
 from drift.training.start import Observe
 from drift.training.threads import threads
 from drift.training.trainer import Trainer
 
+BFLOAT16 = "trained in bfloat16 mixed precision, which is faster on this machine; --precision float32 turns it off"
+FORMATS: Mapping[str, Any] = {"no": "float32", "bf16": "bfloat16", "fp16": "float16"}
 SEARCH_RESULT = "tuning/found.json"  # in a run's folder whose settings were searched: the result of the search
 
 
 def plan_run(spec: RunSpec, *, quiet: bool = False) -> Plan:
     """Time a few steps of a run; nothing is written."""
+    began = time.monotonic()
     task = new_task(spec, quiet=quiet)
     task.read(spec.sources)
     prepared = prepare(task)
     with threads(spec.config.training.threads):
-        plan = make_plan(make_trainer(task, prepared))
+        plan = make_plan(make_trainer(task, prepared, prepared_in=time.monotonic() - began))
     return replace(plan, notes=[*task.notes(), *prepared.notes])
 
 
@@ -61,6 +66,7 @@ def run(
     if folder is not None and os.environ.get("RANK", "0") == "0":
         # Before minutes of embedding.
         folder.check(described, resume=resume, normalize=spec.normalize)
+    began = time.monotonic()
     task = new_task(spec, quiet=quiet)
     task.read(spec.sources)
     if folder is not None and resume:
@@ -79,11 +85,18 @@ def run(
             folder.begin(described, resume=resume, normalize=spec.normalize)
             folder.write_json(DATA, {"fingerprint": task.fingerprint()})
         machine.gather(None)
-    result = _train(task, prepared, machine, folder, resume=resume, quiet=quiet, callbacks=callbacks)
+    if precision == "bf16" and settings.precision == "auto":
+        prepared.notes.append(BFLOAT16)
+    prepared_in = time.monotonic() - began
+    result = _train(
+        task, prepared, machine, folder, resume=resume, quiet=quiet, callbacks=callbacks, prepared_in=prepared_in
+    )
+    result.record.precision = FORMATS[precision]
+    result.record.peak_memory = round(peak_memory(machine.device), 2)
     if folder is not None and (folder.path / SEARCH_RESULT).exists():
         result = add_search(result, folder.read_json(SEARCH_RESULT))
     if folder is not None and machine.process == 0:
-        result.save(folder, onnx=onnx, quiet=quiet)
+        result.save(folder, onnx=onnx, quiet=quiet, sample=task.sample)
     return result
 
 
@@ -107,6 +120,7 @@ def make_trainer(
     callbacks: Sequence[Callback] = (),
     observe: Observe | None = None,
     quiet: bool = True,
+    prepared_in: float = 0.0,
 ) -> Trainer:
     """The trainer of a prepared run."""
     return Trainer(
@@ -122,6 +136,7 @@ def make_trainer(
         callbacks=callbacks,
         observe=observe,
         quiet=quiet,
+        prepared_in=prepared_in,
     )
 
 
@@ -134,6 +149,7 @@ def _train(
     resume: bool,
     quiet: bool,
     callbacks: Sequence[Callback],
+    prepared_in: float,
 ) -> Run:
     """Train, score dev and test, and take out the model to keep."""
     whole = copy.deepcopy(prepared.student) if machine.sharded else None  # the other one is sharded in place
@@ -145,20 +161,32 @@ def _train(
 
     with threads(task.config.training.threads):
         trainer = make_trainer(
-            task, prepared, machine=machine, folder=folder, callbacks=callbacks, observe=observed, quiet=quiet
+            task,
+            prepared,
+            machine=machine,
+            folder=folder,
+            callbacks=callbacks,
+            observe=observed,
+            quiet=quiet,
+            prepared_in=prepared_in,
         )
         outcome = trainer.run(resume=resume)
     held_out = {"dev": prepared.dev, "test": test()}
+    if whole is not None:
+        whole.load_state_dict(machine.whole_state(trainer.method.student))
+
+    @cache
+    def finished(position: int | None) -> Any:
+        student = machine.released(trainer.method.student) if whole is None else whole
+        return prepared.finish(student.cpu(), position)
+
     predictions = {
-        name: _predictions(trainer, part, outcome.start_predictions.get(name))
+        name: _predictions(trainer, part, outcome.start_predictions.get(name), finished)
         for name, part in held_out.items()
         if part is not None
     }
     kept = keep(task, outcome, predictions.get("dev"), trainer.selection.scores)
-    student = machine.unwrap(trainer.method.student) if whole is None else whole
-    if whole is not None:
-        whole.load_state_dict(machine.whole_state(trainer.method.student))
-    model = prepared.finish(student.cpu(), kept.position)
+    model = finished(kept.position)
     if kept.temperature is not None:
         model = model.calibrated(kept.temperature)
     record = build_record(task, prepared.training.budget, outcome, predictions, kept, model)
@@ -166,9 +194,15 @@ def _train(
     return Run(model, record, type(task))
 
 
-def _predictions(trainer: Trainer, held_out: HeldOut, start: Tensor | None) -> Predictions:
-    part = held_out.part
-    probabilities = predict(trainer.method, part.examples, part.rows, trainer.machine, trials=trainer.trials).numpy()
+def _predictions(
+    trainer: Trainer, held_out: HeldOut, start: Tensor | None, finished: Callable[[int | None], Any]
+) -> Predictions:
+    """Probabilities by every trial. finished: makes the model to keep from a position."""
+    part, machine = held_out.part, trainer.machine
+    if held_out.answers is not None and trainer.trials is None and machine.processes == 1:
+        probabilities = held_out.answers(finished(0))
+    else:
+        probabilities = predict(trainer.method, part.examples, part.rows, machine, trials=trainer.trials).numpy()
     first = None if start is None else start.numpy()
     if trainer.trials is None:
         probabilities, first = probabilities[None], None if first is None else first[None]

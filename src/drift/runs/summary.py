@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from drift.tasks.record import HeldOutScores, RunRecord, Scores
 from drift.tasks.scoring import mean_and_spread
+from drift.training.plan import format_duration
 
 MOST_SHARES = 10  # classes whose shares are listed
 
@@ -63,6 +64,12 @@ def caption(record: RunRecord) -> str:
     if seeds > 1:
         return f"mean ± standard deviation of {seeds} seeds; kept: seed {record.kept_seed}, {record.kept_because}"
     return ""
+
+
+def cost(record: RunRecord) -> str:
+    """What training took: "800 steps in 12 seconds; peak memory 0.9 GB"."""
+    memory = f"; peak memory {record.peak_memory:.1f} GB" if record.peak_memory else ""
+    return f"{record.steps:,} steps in {format_duration(record.seconds)}{memory}"
 
 
 def verdict(record: RunRecord) -> list[str]:

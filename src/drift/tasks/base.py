@@ -19,7 +19,7 @@ from drift.quality.findings import TableCheck
 from drift.report.page import Section
 from drift.settings import Settings
 from drift.tasks.config import RunConfig, without_name
-from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, TableOptions, Trained, Usage
+from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, Sample, TableOptions, Trained, Usage
 from drift.tasks.record import RunRecord
 from drift.training.flips import Flips
 
@@ -172,6 +172,10 @@ class Task(ABC):
     @abstractmethod
     def notes(self) -> list[str]:
         """What a user should know about the data, such as guessed columns and overlaps."""
+
+    def sample(self, most: int) -> Sample | None:
+        """Rows on which two forms of a model are compared, at most so many. Default: none, so there is one form."""
+        return None
 
     @property
     def same_labels(self) -> bool:

@@ -46,10 +46,15 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Labelled rows that are not trained on, and the function that scores predictions on them."""
+    """Labelled rows that are not trained on, and the function that scores predictions on them.
+
+    answers: probabilities of these rows by the finished model, `(n, C)`, in its own precision and from its first layer,
+        as in later predictions; None if the student has the same ones.
+    """
 
     part: Labeled
     score: Score
+    answers: Callable[[Any], np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,15 @@ def train_on_dev(prepared: Prepared, seeds: Sequence[int]) -> Prepared:
     if stacked:
         part = replace(part, rows=part.rows.expand(len(seeds), -1), labels=part.labels.expand(len(seeds), -1))
     return replace(prepared, training=TrainingData(part), dev=None)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows as `predict_proba` takes them, and their classes `(n,)`, -1 where unknown. part: train, dev or test."""
+
+    rows: Any
+    codes: np.ndarray
+    part: str
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The record of a run: `metrics.json`, typed and versioned. It is validated once, when it is read."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -214,13 +214,30 @@ class Tuning(Part):
     tried: list[TrialRecord]
 
 
+class Int8(Part):
+    """The ONNX file in int8 beside the one in float32, on some rows of a part: size in MB, and accuracy of both.
+
+    agreement: rows with the same class. kept: the file is in the folder. Accuracies are None without labels.
+    """
+
+    part: str
+    rows: int
+    agreement: float
+    accuracy: float | None
+    float32_accuracy: float | None
+    megabytes: float
+    float32_megabytes: float
+    kept: bool
+
+
 class RunRecord(Part):
     """The fields that every run records. Tasks add theirs in a subclass.
 
     unit: what is classified, in the plural. measures: the scores that are shown, with their titles; model selection
     uses the first. start_on_dev: scores of θinit. kept_seed: the seed whose model is in the folder; if `averaged`, the
     first of all seeds, whose average is in the folder. phases: why each phase ended, and after how many steps.
-    estimate: cross-fitted accuracy, if labels were left out in turn.
+    estimate: cross-fitted accuracy, if labels were left out in turn. precision: number format in which the student was
+    trained; its parameters are float32 in any case. peak_memory: of the process, in GB.
     """
 
     version: int = 1
@@ -240,6 +257,8 @@ class RunRecord(Part):
     averaged: bool = False
     steps: int
     seconds: float
+    precision: Literal["float32", "bfloat16", "float16"] | None = None
+    peak_memory: float | None = None
     phases: list[PhaseEnd] = []
     start_on_dev: list[Scores] | None
     best_steps: list[int] | None
@@ -251,6 +270,7 @@ class RunRecord(Part):
     estimate: Estimate | None = None
     changes: Changes | None = None
     tuning: Tuning | None = None
+    int8: Int8 | None = None
     notes: list[str] = []
 
     @classmethod

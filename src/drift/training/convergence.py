@@ -27,6 +27,7 @@ WATCHED = 512  # unlabelled rows whose classes are compared: the first
 BEGUN = 0.9  # a start whose loss is above this part of its first loss has not learned anything yet
 STABLE = 2  # windows in a row without change after which a phase has converged
 RAMPS = ("ramp_steps", "annealing_steps")  # settings of methods whose loss changes over so many steps of the game
+LEAST_TRAINING = 0.25  # of the minutes, if embedding or the lower layers take longer than the rest
 MEMORY = 2  # the teacher averages over 1/(1-α) steps; this many times that long, it lags behind its student
 TEXTS: Mapping[str, str] = {
     "converged": "converged after {} steps",
@@ -106,6 +107,12 @@ def least_game_steps(method: Method) -> int:
     return max(memory, *ramps)
 
 
+def seconds_to_train(run: "Trainer") -> float:
+    """What `training.minutes` leaves to both phases after the preparation; never less than `LEAST_TRAINING` of it."""
+    seconds = 60 * (run.settings.minutes or math.inf)
+    return max(seconds - run.prepared_in, LEAST_TRAINING * seconds)
+
+
 class Convergence(Callback):
     """Ends phases, and records why each ended. All processes come to the same decision.
 
@@ -161,12 +168,12 @@ class Convergence(Callback):
     def spent(self) -> float:
         """The share of the phase's time that has passed; 0 without a time limit.
 
-        The start may use half of the minutes, if a game follows; the game may use all that is left.
+        The start may use half of the time, if a game follows; the game may use all that is left.
         """
-        minutes, run = self.run.settings.minutes, self.run
-        if minutes is None:
+        run = self.run
+        if run.settings.minutes is None:
             return 0.0
-        limit = 60 * minutes * (1.0 if run.state.playing or not run.lengths[1] else 0.5)
+        limit = seconds_to_train(run) * (1.0 if run.state.playing or not run.lengths[1] else 0.5) + run.observed_in
         return (run.seconds - self.entered_at) / max(1e-9, limit - self.entered_at)
 
     def state_dict(self) -> dict[str, Any]:

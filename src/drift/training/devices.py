@@ -36,6 +36,10 @@ class SingleProcess:
         """The original module."""
         return module
 
+    def released(self, module: nn.Module) -> nn.Module:
+        """The original module after training: it computes in the precision of its parameters again."""
+        return self.unwrap(module)
+
     def whole_state(self, module: nn.Module) -> dict[str, Tensor]:
         """The complete weights of a wrapped module, by their names in the original module; on every process."""
         return dict(module.state_dict())
@@ -112,10 +116,14 @@ class Accelerated(SingleProcess):
         # accelerate shards only on GPUs; torch also on CPUs, so that `--use_fsdp` works there too.
         self._by_torch = self.processes > 1 and self.device.type == "cpu" and os.environ.get(USE_FSDP) == "true"
         self.sharded = self._by_torch or bool(self.accelerator.is_fsdp2)
+        # accelerate would import torch's compiler and sharding, for two seconds, to find that out.
+        self._wraps_nothing = self.processes == 1 and self.device.type == "cpu" and precision == "no"
 
     def wrap(self, module: nn.Module) -> nn.Module:
         if self._by_torch:
             return _shard(module)
+        if self._wraps_nothing:
+            return module
         if not self.sharded:
             return self.accelerator.prepare_model(module)  # type: ignore[no-any-return]
         # FSDP2 can only be prepared with an optimizer; the real ones are made over the sharded parameters.
@@ -128,7 +136,14 @@ class Accelerated(SingleProcess):
         return self.accelerator.prepare_optimizer(optimizer)
 
     def unwrap(self, module: nn.Module) -> nn.Module:
-        return self.accelerator.unwrap_model(module)  # type: ignore[no-any-return]
+        return module if self._wraps_nothing else self.accelerator.unwrap_model(module)
+
+    def released(self, module: nn.Module) -> nn.Module:
+        if self._wraps_nothing:
+            return module
+        original: nn.Module = self.accelerator.unwrap_model(module, keep_fp32_wrapper=False)
+        vars(original).pop("forward", None)  # accelerate leaves one on the object, which hides that of its class
+        return original
 
     def whole_state(self, module: nn.Module) -> dict[str, Tensor]:
         state = self.unwrap(module).state_dict()

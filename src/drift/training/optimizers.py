@@ -1,14 +1,16 @@
 """The optimizer and the learning-rate schedule of a phase."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import nn
-from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from drift.core.sharded import is_sharded
 from drift.models.protocols import HasUndecayed
 from drift.training.settings import TrainingSettings
 
@@ -35,11 +37,29 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
             groups[name.endswith("bias") or parameter in undecayed_parameters]["params"].append(parameter)
     groups = [group for group in groups if group["params"]]
     # fused: one kernel over all parameters; on CPUs too several times faster than a loop over them.
+    options: dict[str, Any] = {"lr": rate, "fused": True}
     if settings.optimizer == "sgd":
-        sharded = any(isinstance(parameter, DTensor) for parameter in student.parameters())
-        return SGD(groups, lr=rate, momentum=settings.momentum, fused=not sharded)  # torch has none for shards
-    make = AdamW if settings.optimizer == "adamw" else Adam
-    return make(groups, lr=rate, fused=True)
+        sharded = any(map(is_sharded, student.parameters()))
+        options |= {"momentum": settings.momentum, "fused": not sharded}  # torch has none for shards
+    return OPTIMIZERS[settings.optimizer](groups, **options)
+
+
+def _uncompiled(optimizer: Any) -> Any:
+    """The same optimizer without torch's precautions against its compiler, which import it and so take a second.
+
+    Ours are never inside compiled code. The methods below are decorated in torch; what they decorate is kept.
+    """
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(optimizer, name)) for name in names}
+    methods["step"] = torch.no_grad()(inspect.unwrap(optimizer.step))
+    return type(optimizer.__name__, (optimizer,), methods)
+
+
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "adamw": _uncompiled(AdamW),
+    "adam": _uncompiled(Adam),
+    "sgd": _uncompiled(SGD),
+}
 
 
 def make_schedule(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from drift.data.labels import LabelBudget
+from drift.training.convergence import seconds_to_train
 from drift.training.evaluation import evaluate
 from drift.training.seeding import seeded
 from drift.training.trainer import Trainer
@@ -24,6 +25,7 @@ class Plan:
     refreshes, seconds_per_refresh: how often the method reads all unlabelled rows, and the time that takes.
     memory: peak memory so far, in GB.
     at_most: phases end when they have converged, or time is up; steps and evaluations are the maxima.
+    minutes: `training.minutes`, which limits the steps here too; None without a limit.
     notes: what a user should know about the data.
     """
 
@@ -38,6 +40,7 @@ class Plan:
     seconds_per_refresh: float = 0.0
     notes: Sequence[str] = ()
     at_most: bool = False
+    minutes: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -64,6 +67,8 @@ class Plan:
             )
         about = most or "about "
         lines.append(f"{about}{format_duration(self.seconds)} of training; peak memory so far {self.memory:.1f} GB")
+        if self.minutes is not None:
+            lines.append(f"these steps fit into training.minutes={self.minutes:g}, with the preparation")
         return [*lines, f"label budget: {self.budget}", *self.notes]
 
 
@@ -80,13 +85,14 @@ def make_plan(trainer: Trainer) -> Plan:
                 trainer.refresh()
                 per_refresh = time.perf_counter() - began
             seconds.append(_seconds_per_step(trainer) if length else 0.0)
+        lengths = _fitting(trainer, seconds)
         evaluations, per_evaluation = 0, 0.0
         if trainer.data.dev is not None:
-            evaluations = sum(-(-length // trainer.settings.evaluate_every) for length in trainer.lengths) + 1
+            evaluations = sum(-(-length // trainer.settings.evaluate_every) for length in lengths) + 1
             began = time.perf_counter()
             evaluate(trainer.method, trainer.data.dev, trainer.score, trainer.machine, trials=trainer.trials)
             per_evaluation = time.perf_counter() - began
-    initial_steps, steps = trainer.lengths
+    initial_steps, steps = lengths
     return Plan(
         initial_steps,
         steps,
@@ -98,7 +104,20 @@ def make_plan(trainer: Trainer) -> Plan:
         refreshes,
         per_refresh,
         at_most=trainer.settings.until == "converged" or trainer.settings.minutes is not None,
+        minutes=trainer.settings.minutes,
     )
+
+
+def _fitting(trainer: Trainer, seconds: Sequence[float]) -> tuple[int, int]:
+    """Steps of both phases that fit into `training.minutes`; at least one each. seconds: per step."""
+    if trainer.settings.minutes is None:
+        return trainer.lengths
+    left, lengths = seconds_to_train(trainer), []
+    for length, each, share in zip(trainer.lengths, seconds, (0.5 if trainer.lengths[1] else 1.0, 1.0), strict=True):
+        steps = length if each <= 0 else min(length, max(1, int(share * left / each)))
+        lengths.append(steps)
+        left -= steps * each
+    return lengths[0], lengths[1]
 
 
 def _seconds_per_step(trainer: Trainer) -> float:
@@ -112,9 +131,9 @@ def _seconds_per_step(trainer: Trainer) -> float:
     return sorted(times[1:])[TIMED // 2]
 
 
-def peak_memory(device: torch.device) -> float:
+def peak_memory(device: torch.device | None = None) -> float:
     """Peak memory of this process so far, in GB: of the GPU if `device` is one. 0 where the system does not say."""
-    if device.type == "cuda":
+    if device is not None and device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
     try:
         import resource

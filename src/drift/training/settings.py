@@ -50,8 +50,8 @@ class TrainingSettings(Settings):
     minutes: float | None = Field(
         None,
         gt=0,
-        description="End training after so many minutes; at most half of them are for the first phase. Default: no"
-        " limit.",
+        description="Minutes for preparing the data and training; of those left for training, at most half are for the"
+        " first phase. Default: no limit.",
     )
     batch_size: int = Field(32, ge=1, le=MOST_ROWS, description="Labelled rows per optimizer step, over all processes.")
     unlabeled_batch_size: int | None = Field(

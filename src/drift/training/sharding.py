@@ -1,15 +1,19 @@
 """State of sharded models: each process keeps, saves and loads only its own shards."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
+
+from drift.core.sharded import is_sharded
+
+if TYPE_CHECKING:
+    from torch.distributed.tensor import DTensor
 
 
 def local(tree: Any) -> Any:
     """Nested state with this process's shard in place of every sharded tensor."""
-    if isinstance(tree, DTensor):
+    if is_sharded(tree):
         return tree.to_local()
     if isinstance(tree, dict):
         return {key: local(value) for key, value in tree.items()}
@@ -20,7 +24,7 @@ def local(tree: Any) -> Any:
 
 def wrapped_like(tree: Any, pattern: Any) -> Any:
     """Undo `local`: shards become sharded tensors where `pattern`, the state as it is now, has them."""
-    if isinstance(pattern, DTensor) and isinstance(tree, Tensor):
+    if is_sharded(pattern) and isinstance(tree, Tensor):
         return _sharded(tree, pattern)
     if isinstance(tree, dict) and isinstance(pattern, dict):
         return {key: wrapped_like(value, pattern.get(key)) for key, value in tree.items()}
@@ -33,7 +37,7 @@ def wrapped_for(state: dict[str, Any], optimizer: Optimizer) -> dict[str, Any]:
     per_parameter = {
         index: {
             key: _sharded(value, parameters[index])
-            if isinstance(parameters[index], DTensor) and isinstance(value, Tensor) and value.dim()
+            if is_sharded(parameters[index]) and isinstance(value, Tensor) and value.dim()
             else value
             for key, value in values.items()
         }
@@ -42,7 +46,9 @@ def wrapped_for(state: dict[str, Any], optimizer: Optimizer) -> dict[str, Any]:
     return {**state, "state": per_parameter}
 
 
-def _sharded(shard: Tensor, pattern: DTensor) -> DTensor:
+def _sharded(shard: Tensor, pattern: "DTensor") -> "DTensor":
+    from torch.distributed.tensor import DTensor
+
     return DTensor.from_local(
         shard.to(pattern.device),
         pattern.device_mesh,

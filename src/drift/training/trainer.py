@@ -76,6 +76,7 @@ class Trainer:
     machine: device, precision and processes.
     folder: where trace, checkpoints and predictions go; without one, nothing is written.
     callbacks: called after the built-in ones, and before a checkpoint is written.
+    prepared_in: seconds that went before training and count towards `training.minutes`.
     observe: returns parts on which the start predicts when it is finished, for comparison with the end.
     """
 
@@ -94,7 +95,10 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         observe: Observe | None = None,
         quiet: bool = True,
+        prepared_in: float = 0.0,
     ) -> None:
+        self.prepared_in = prepared_in
+        self.observed_in = 0.0  # seconds of the start's predictions, which do not count towards them
         self.data, self.settings, self.score, self.folder, self.observe = data, settings, score, folder, observe
         self.machine = machine or SingleProcess()
         self.seeds, self.trials = seeds or (settings.seed,), None if seeds is None else len(seeds)
@@ -168,7 +172,9 @@ class Trainer:
                 self.notify("on_run_begin")
                 self._play()
                 if self.state.phase == START:
+                    before = self.seconds
                     self.start = Start.of(self)
+                    self.observed_in = self.seconds - before
                     self.enter(1)
                     self.checkpointer.save(self.state)  # θinit is worth keeping
                     self._play()

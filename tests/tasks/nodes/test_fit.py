@@ -20,7 +20,7 @@ from drift.runs import run as execution
 from drift.runs.result import Run
 from drift.tasks.nodes.model import Design, NodeModel, published_recipe
 from drift.training.trainer import Trainer
-from tests.runs.small import metrics_of
+from tests.runs.small import COST, metrics_of
 from tests.runs.small_graphs import CLASSES, RECIPE, same_weights, small_graph, small_node_fit, write_npz, write_tables
 from tests.training.runs import Seen, stopped_after, weights
 
@@ -108,7 +108,7 @@ def test_an_interrupted_and_resumed_run_equals_the_whole_run_to_the_bit(
     resumed = drift.fit(out=tmp_path / "run", resume=True, quiet=True)
     assert isinstance(resumed, Run)
     assert same_weights(whole, resumed)
-    one, other = ({**metrics_of(tmp_path / name), "seconds": 0} for name in ("whole", "run"))
+    one, other = ({**metrics_of(tmp_path / name), **COST} for name in ("whole", "run"))
     assert one == other
     assert (tmp_path / "whole/trace.jsonl").read_bytes() == (tmp_path / "run/trace.jsonl").read_bytes()
 

@@ -69,7 +69,7 @@ def test_a_prior_that_does_not_fit_is_refused_before_anything_is_computed(
     def load(*_: Any, **__: Any) -> None:
         raise AssertionError("the encoder was loaded")
 
-    monkeypatch.setattr(students, "load_encoder", load)
+    monkeypatch.setattr(students, "late_encoder", load)
     with pytest.raises(ConfigError) as error:
         fit(prior, out=tmp_path / "run")
     assert message in str(error.value)

@@ -18,6 +18,7 @@ from drift.errors import DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.embedding import Embedder
 from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.late_encoder import read_encoder
 from drift.models.reference import EncoderReference
 from drift.models.saved import Description, read_description, save_pretrained, write_description
 from drift.models.textcnn import TextCNN
@@ -135,6 +136,13 @@ class TextModel:
 
         export_classifier(self.module, self.tokenizer, file, temperature=self.temperature)
 
+    def export_int8(self, file: Path, target: Path, texts: Sequence[str]) -> list[np.ndarray]:
+        """Write that graph in int8, too. Returns the probabilities of texts by both files, `(n, C)` each."""
+        from drift.models.onnx_int8 import probabilities, quantise
+
+        quantise(file, target)
+        return [probabilities(each, self.tokenizer, texts, max_length=self.max_length) for each in (file, target)]
+
     def save(self, folder: Path) -> None:
         """Write the model as safetensors and JSON. A fine-tuned transformer is saved in Hugging Face form."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +157,7 @@ class TextModel:
             if self.by_reference:
                 self.tokenizer.save_pretrained(folder / ENCODER)  # small, and the ONNX file needs it
             else:
-                save_pretrained(self.module.encoder, self.tokenizer, folder / ENCODER)
+                save_pretrained(read_encoder(self.module.encoder), self.tokenizer, folder / ENCODER)
             description |= {} if self.encoder is None else {"encoder": self.encoder.content()}
             state = {name: v for name, v in self.module.state_dict().items() if not name.startswith("encoder.")}
             save_file({name: value.contiguous() for name, value in state.items()}, folder / WEIGHTS)

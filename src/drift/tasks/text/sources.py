@@ -12,7 +12,7 @@ from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable
 from drift.errors import LabelError
 from drift.models.embedding import Embedder, longest
-from drift.models.encoders import load_encoder
+from drift.models.late_encoder import late_encoder
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.weak import sources as weak_sources
 from drift.weak.combining import Combined, combine
@@ -132,7 +132,7 @@ def vote_by_names(
     """What the class names say about texts. encoder: its name; the vectors are those that a head is trained on."""
     assert settings.classes is not None
     phrases = {name: settings.classes[name] for name in sorted(settings.classes)}
-    loaded = load_encoder(encoder)
+    loaded = late_encoder(encoder)
     embedder = Embedder(
         encoder,
         max_length=min(model.max_length, longest(*loaded)),

@@ -1,7 +1,7 @@
 """The kinds of text models, and the student of a run for each."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
 from drift.models.embedding import Embedder, check_length, longest
-from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier
+from drift.models.late_encoder import late_encoder
 from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
@@ -40,18 +41,21 @@ class TextStudent:
     examples: turns texts into what the student is called with.
     finish: makes the classifier to keep from the trained student and the position of the kept seed in it; None for the
         average of all seeds.
+    exact: the student's predictions are those of the kept model; not where it computes in another precision, or from
+        stored states.
     """
 
     module: nn.Module
     examples: Callable[["datasets.Dataset"], Examples]
     finish: Callable[[nn.Module, int | None], TextModel]
     notes: list[str]
+    exact: bool = True
 
 
 def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
-    encoder, tokenizer = load_encoder(settings.name)
+    encoder, tokenizer = late_encoder(settings.name)
     settings = settings.model_copy(update={"max_length": min(settings.max_length, longest(encoder, tokenizer))})
     embedder = Embedder(
         settings.name,
@@ -92,7 +96,7 @@ def _finetuned(
     whole = _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
     split = split_encoder(module, settings, share=TRAINED)
     if split is None:
-        return whole
+        return replace(whole, exact=False)
 
     def examples(texts: Any) -> Examples:
         return split.stored(whole.examples(texts), texts["text"], progress=progress)
@@ -100,7 +104,8 @@ def _finetuned(
     def finish(student: nn.Module, _: int | None) -> TextModel:
         return whole.finish(split.joined(student), None)
 
-    return TextStudent(split.upper, examples, finish, whole.notes)
+    whole.notes.append(split.note)  # this list: notes on truncation follow
+    return TextStudent(split.upper, examples, finish, whole.notes, exact=False)
 
 
 def _textcnn(

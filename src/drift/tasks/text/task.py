@@ -19,7 +19,7 @@ from drift.models.catalogue import DEFAULT
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
 from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak_label_shares
-from drift.tasks.parts import HeldOut, Prepared, Usage
+from drift.tasks.parts import HeldOut, Prepared, Sample, Usage
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.tasks.text import report
 from drift.tasks.text.check import check_texts
@@ -282,6 +282,15 @@ class TextTask(Task):
     def notes(self) -> list[str]:
         return list(self.data.notes)
 
+    def sample(self, most: int) -> Sample | None:
+        data = self.data
+        part, texts, codes = "train", data.texts, np.full(len(data.gold), UNLABELED)  # it was trained on these labels
+        for name, held_out in (("dev", data.dev), ("test", data.test)):
+            if held_out is not None:
+                part, texts, codes = name, held_out.texts, held_out.codes
+        rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:most])
+        return Sample([texts[int(row)]["text"] for row in rows], np.asarray(codes)[rows], part)
+
     def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
         tensors = [torch.from_numpy(np.asarray(part)) for part in parts]
         return torch.stack(tensors) if self.kind.stacked else tensors[0]
@@ -291,4 +300,6 @@ def _held_out(student: TextStudent, part: LabeledTexts | None) -> HeldOut | None
     if part is None:
         return None
     examples = student.examples(part.texts)
-    return HeldOut(Labeled(examples, torch.arange(len(examples)), torch.from_numpy(part.codes)), classification_scores)
+    labeled = Labeled(examples, torch.arange(len(examples)), torch.from_numpy(part.codes))
+    answers = None if student.exact else lambda model: model.predict_proba(part.texts["text"])
+    return HeldOut(labeled, classification_scores, answers)

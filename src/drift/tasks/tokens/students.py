@@ -39,6 +39,7 @@ class TokenStudent:
     unlabeled: examples, a mask of the words to use, and gold codes to unlabelled rows.
     finish: makes the tagger to keep from the trained student and the position of the kept seed in it.
     begin: called with the labelled rows before training.
+    exact: the student's predictions are those of the kept model, as for texts.
     """
 
     module: nn.Module
@@ -47,6 +48,8 @@ class TokenStudent:
     unlabeled: Callable[[Any, np.ndarray, np.ndarray], Unlabeled]
     finish: Callable[[nn.Module, int | None], TokenModel]
     begin: Callable[[Labeled], None] = lambda part: None
+    notes: Sequence[str] = ()
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def _finetuned(parts: Parts, sentences: Sentences) -> TokenStudent:
         if settings.probe:
             fit_last_layer(student, part, seed=parts.seeds[0])
 
-    return TokenStudent(student, examples, tagged, unlabeled, finish, begin)
+    notes = [] if split is None else [split.note]
+    return TokenStudent(student, examples, tagged, unlabeled, finish, begin, notes, exact=False)
 
 
 def _frozen(parts: Parts, sentences: Sentences) -> TokenStudent:

@@ -124,7 +124,7 @@ class TokenTask(Task):
             dev,
             lambda: self._held_out(student, data.test),
             student.finish,
-            notes=[],
+            notes=list(student.notes),
         )
 
     def facts(self) -> dict[str, Any]:
@@ -251,4 +251,5 @@ class TokenTask(Task):
         return HeldOut(
             rows_type(examples, torch.arange(len(examples)), codes),
             Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities),
+            None if student.exact else lambda model: np.concatenate(model.predict_proba(part.sentences.tokens)),
         )
