@@ -27,11 +27,12 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     _make_room(target)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     old = aside.with_name(f"{aside.name}-old")
-    aside.mkdir()  # not mkdtemp, which makes folders that only the owner can read
+    aside.mkdir(mode=0o700)  # what is written may be private until it is complete
     try:
         yield aside
         for file in aside.rglob("*"):
             _flush(file)
+        _publish(aside, target, 0o777)
         _flush(aside)
         replaces = target.exists()
         if replaces:
@@ -88,14 +89,14 @@ def _create(aside: Path) -> None:
     os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def _publish(aside: Path, target: Path) -> None:
-    """Give a complete file the permissions of the one it replaces, or the usual ones."""
+def _publish(aside: Path, target: Path, usual: int = 0o666) -> None:
+    """Give a complete file or folder the permissions of the one it replaces, or the usual ones."""
     if WINDOWS:
         return
     try:
         mode = target.stat().st_mode & 0o777
     except FileNotFoundError:
-        mode = 0o666 & ~_umask()
+        mode = usual & ~_umask()
     os.chmod(aside, mode)
 
 
@@ -104,6 +105,15 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def check_inside(folder: Path) -> None:
+    """Refuse a folder in which a link leads outside: one of other people must not open or replace the user's files."""
+    whole = folder.resolve()
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(whole):
+                raise FileError(f"{path} is a link that leads out of {folder}; copy what it points to into the folder")
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from drift.data.files import atomic_file, is_temporary
+from drift.data.files import atomic_file, check_inside, is_temporary
 from drift.data.reading import MOST_YAML, parse_yaml, read_text
 from drift.errors import FileError, StateError
 from drift.training.checkpoints import CHECKPOINTS
@@ -129,6 +129,7 @@ class RunFolder:
     def _check_there(self) -> None:
         if not self.path.is_dir():
             raise FileError(f"{self.path} is not there; give the folder of a run")
+        check_inside(self.path)
 
     def _difference(self, config: Mapping[str, Any], normalize: Normalize) -> str:
         before, now = flat(_plain(normalize(self.config()))), flat(_plain(config))
