@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from drift.data.formulas import JOINER, restored
 from drift.data.reading import check_regular
 from drift.errors import INSTALL, ConfigError, DataError, DriftError, FileError, needed_for
 
@@ -162,14 +163,14 @@ def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[li
     try:
         for row in rows:
             if row and not header:
-                header = checked_names(row, f"{path}:{line}")
+                header = checked_names(list(map(restored, row)), f"{path}:{line}")
             elif row and len(row) != len(header):
                 raise DataError(
                     f"{path}:{line}: {len(row)} fields, the header has {len(header)};"
                     f" fix the line, or put the field that has {delimiter!r} inside in quotes"
                 )
             if row:
-                yield row
+                yield list(map(restored, row)) if any(cell.startswith(JOINER) for cell in row) else row
             line = rows.line_num + 1
     except csv.Error as error:
         raise DataError(
