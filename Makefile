@@ -27,9 +27,9 @@ test: $(VENV)/.dev lint
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
 
-# kill -9 at 20 random moments of every verb that writes.
+# kill -9 at 20 random moments, and 20 sizes of a full disk, for everything that writes. Root can mount small disks.
 crashes: $(VENV)/.dev
-	DRIFT_KILLS=20 $(BIN)/pytest tests/hostile/test_crashes.py
+	DRIFT_KILLS=20 $(BIN)/pytest tests/hostile/test_crashes.py tests/hostile/test_two_processes.py -m "slow or not slow" -s
 
 # Ten minutes of damaged files for every reader; a file that raises anything but an error of the package is kept.
 FUZZ_SECONDS ?= 600

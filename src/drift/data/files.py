@@ -1,9 +1,11 @@
 """Atomic writing of files and folders: under a temporary name, flushed to disk, then renamed."""
 
+import ctypes
 import errno
 import os
 import re
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ WINDOWS = os.name == "nt"
 # A full disk, file size limit or quota: these errors do not name the file. Windows has no EDQUOT.
 FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 TEMPORARY = re.compile(r"\..+-[0-9a-f]{32}(-old)?")
 
 
@@ -35,6 +38,9 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         _publish(aside, target, 0o777)
         _flush(aside)
         replaces = target.exists()
+        if replaces and _exchange(aside, target):
+            _flush(target.parent)
+            return  # what was replaced is removed below
         if replaces:
             os.replace(target, old)
         try:
@@ -82,6 +88,20 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
 def is_temporary(name: str) -> bool:
     """Whether a name is one under which `atomic_file` and `atomic_folder` write; a killed process leaves such files."""
     return TEMPORARY.fullmatch(name) is not None
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap the names of two folders in one step, so that no crash comes in between; False where that is impossible.
+
+    Linux has a call for it, which Python does not offer; some file systems do not have it.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # an old C library
+        return False
+    return bool(swap(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
 
 
 def _create(aside: Path) -> None:

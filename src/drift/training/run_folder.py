@@ -91,6 +91,8 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self.write(CONFIG, yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
             self.write_json(ENVIRONMENT, environment())
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.path} cannot be written ({error.strerror}); give another folder") from error
 

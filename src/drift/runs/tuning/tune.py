@@ -182,7 +182,8 @@ class Search:
         task.read(spec.sources)
         if folder is not None and resume:
             folder.check_data(task.fingerprint())
-            self._continue_as_begun(folder.read_json(SEARCH))
+            if (folder.path / SEARCH).exists():  # otherwise the search was stopped while it began
+                self._continue_as_begun(folder.read_json(SEARCH))
         prepared = prepare(task)
         if prepared.dev is None:
             raise ConfigError(NO_DEV)
