@@ -170,8 +170,8 @@ def _commit() -> str | None:
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As YAML reads it back: tuples are lists."""
-    return dict(json.loads(json.dumps(config)))
+    """As YAML reads it back: tuples are lists. A name of a file that is no valid Unicode has question marks."""
+    return dict(json.loads(json.dumps(config, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
