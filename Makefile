@@ -27,14 +27,17 @@ test: $(VENV)/.dev lint
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
 
-# kill -9 at 20 random moments of every verb that writes.
+# kill -9 at 20 random moments, and 20 sizes of a full disk, for everything that writes. Root can mount small disks.
 crashes: $(VENV)/.dev
-	DRIFT_KILLS=20 $(BIN)/pytest tests/hostile/test_crashes.py
+	DRIFT_KILLS=20 $(BIN)/pytest tests/hostile/test_crashes.py tests/hostile/test_two_processes.py -m "slow or not slow" -s
 
-# Ten minutes of damaged files for every reader; a file that raises anything but an error of the package is kept.
+# Ten minutes of damaged files for every reader; a file that raises anything but an error of the package is kept. With
+# atheris, inputs that reach new code are kept in fuzz/corpus, and looked for in half of the time.
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.dev
-	$(BIN)/python benchmarks/fuzz.py --seconds $(FUZZ_SECONDS)
+	@$(PIP) atheris || echo "atheris cannot be installed: inputs are changed at random only"
+	$(BIN)/python benchmarks/fuzz.py --seconds $$(($(FUZZ_SECONDS) / 2))
+	! $(BIN)/python -c "import atheris" || $(BIN)/python benchmarks/fuzz_coverage.py --seconds $$(($(FUZZ_SECONDS) / 2))
 
 # For the tests of pages, on a machine that is there for tests; they skip, and say so, where there is no browser.
 browser:

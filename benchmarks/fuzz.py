@@ -1,8 +1,8 @@
 """Damaged files for every reader: `python benchmarks/fuzz.py --seconds 600`.
 
 Each reader runs in a child process on mutations of sound files. An exception that is no `DriftError`, a message of
-several lines, or the end of the process counts as a crash, and the file is kept under `fuzz/crashes`. If atheris is
-installed (`pip install atheris`), pass --atheris READER for coverage-guided inputs from the same seeds.
+several lines, or the end of the process counts as a crash, and the file is kept under `fuzz/crashes`.
+`benchmarks/fuzz_coverage.py` looks for inputs that reach new code, from the same seeds.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from drift.data.sentences import read_sentences
 from drift.data.tables import read_chunks
 from drift.errors import DriftError
 from drift.runs.layers import read_config
-from drift.tasks.nodes.model import NodeModel
+from drift.tasks.nodes.model import Design, NodeModel
 from drift.tasks.record import ClassRecord
 from drift.weak import RuleSet
 from drift.weak.token_rules import TokenRuleSet
@@ -80,8 +80,15 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "token rules": (".yaml", TokenRuleSet.from_file),
     "config": (".yaml", read_config),
     "record": (".json", _record),
-    "model": ("", NodeModel.load),
+    "model": ("/drift.json", NodeModel.load),
+    "weights": ("/weights.safetensors", NodeModel.load),
 }
+
+
+def sound_model() -> NodeModel:
+    """A model of nodes with four features and two classes."""
+    weights = {"first_weight": torch.zeros(1, 4, 3), "first_bias": torch.zeros(1, 3)}
+    return NodeModel(weights, Design(hidden=3), ["a", "b"], 4)
 
 
 def seeds(folder: Path) -> dict[str, bytes]:
@@ -92,6 +99,7 @@ def seeds(folder: Path) -> dict[str, bytes]:
     import pyarrow
     import pyarrow.parquet
 
+    sound_model().save(folder / "seed")
     pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"], "label": ["x", None]}), folder / "t.parquet")
     return {
         "csv": b'text,label\n"a, b",x\nc,\n',
@@ -104,7 +112,8 @@ def seeds(folder: Path) -> dict[str, bytes]:
         "token rules": TOKEN_RULES,
         "config": CONFIG,
         "record": RECORD,
-        "model": b'{"format": "drift-nodes/1", "classes": ["a", "b"], "width": 4, "temperature": 1.0, "files": []}',
+        "model": (folder / "seed" / "drift.json").read_bytes(),
+        "weights": (folder / "seed" / "weights.safetensors").read_bytes(),
     }
 
 
@@ -129,10 +138,11 @@ def attempt(name: str, content: bytes, folder: Path) -> str | None:
     """Read one file. Returns what went wrong; None for a value or an error of one line."""
     ending, read = READERS[name]
     path = folder / f"file{ending}"
-    if not ending:  # a folder with a description
-        path = folder / "model"
-        path.mkdir(exist_ok=True)
-        (path / "drift.json").write_bytes(content)
+    if ending.startswith("/"):  # a file in the folder of a sound model
+        path = folder / name
+        if not path.exists():
+            sound_model().save(path)
+        (path / ending[1:]).write_bytes(content)
     else:
         path.write_bytes(content)
     try:
@@ -185,26 +195,9 @@ def fuzz(seconds: float, keep: Path) -> int:
     return crashes
 
 
-def by_coverage(name: str) -> None:
-    """The same reader under atheris, which looks for inputs that reach new code."""
-    import atheris  # type: ignore[import-not-found]
-
-    folder = Path(tempfile.mkdtemp())
-
-    def one(content: bytes) -> None:
-        if fault := attempt(name, content, folder):
-            raise RuntimeError(fault)
-
-    atheris.Setup([sys.argv[0]], one)
-    atheris.Fuzz()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--keep", type=Path, default=Path("fuzz/crashes"))
-    parser.add_argument("--atheris", choices=READERS)
     arguments = parser.parse_args()
-    if arguments.atheris:
-        by_coverage(arguments.atheris)
     sys.exit(fuzz(arguments.seconds, arguments.keep) > 0)

@@ -17,10 +17,9 @@ NODES, TEST = 1600, 4  # enough for 500 dev and 1,000 test nodes
 FEW = ("--cells", "cora-10", "--methods", "self-training", "--seeds", "2", "--jobs", "1")
 
 
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of data with a Cora of two classes: node v has class v % 2, feature v % 4 and a citation of v - 2."""
-    folder = tmp_path / "data" / "planetoid" / "Cora" / "raw"
+def write_cora(data: Path) -> None:
+    """A Cora of two classes in a folder of data: node v has class v % 2, feature v % 4 and a citation of v - 2."""
+    folder = data / "planetoid" / "Cora" / "raw"
     folder.mkdir(parents=True)
     features = csr_matrix(np.eye(4, dtype=np.float32)[np.arange(NODES) % 4])
     labels = np.eye(2, dtype=np.int32)[np.arange(NODES) % 2]
@@ -30,6 +29,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in {**parts, "y": labels[:4], "graph": graph}.items():
         (folder / f"ind.cora.{name}").write_bytes(pickle.dumps(content))
     (folder / "ind.cora.test.index").write_text("\n".join(map(str, range(known, NODES))))
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_cora(tmp_path / "data")
     monkeypatch.setenv("DRIFT_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 

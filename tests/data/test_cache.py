@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from drift.data.cache import cache_file, cache_folder, cache_limit, cache_place, clear_cache, content_key, make_room
+from drift.data.sealed import sealed_content
 from drift.errors import ConfigError, FileError
 
 
@@ -29,7 +30,7 @@ def test_a_file_is_written_atomically(tmp_path: Path) -> None:
     assert [*(tmp_path / "made").iterdir()] == []
     with cache_file(tmp_path / "made" / "x") as aside:
         aside.write_text("x")
-    assert (tmp_path / "made" / "x").read_text() == "x"
+    assert sealed_content(tmp_path / "made" / "x") == b"x"
 
 
 def test_a_folder_that_cannot_be_made_is_a_one_line_error(tmp_path: Path) -> None:

@@ -1,47 +1,60 @@
-"""kill -9 at random moments: nothing half-written is ever seen, and a second start ends with the same bits.
+"""Stopped at any moment, by kill -9 or a full disk: nothing half-written, nothing lost, and then the same bits.
 
-One harness for every verb that writes. DRIFT_KILLS sets the number of kills per verb (`make crashes`: 20).
+One harness for everything that writes (`writers.py`). DRIFT_KILLS is the number of stops of each (`make crashes`: 20).
 """
 
-import json
+import ctypes
 import os
 import random
+import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-import yaml
 
-import drift
-from drift.data.vector_store import VectorStore, text_keys
-from drift.runs.predict import predict_file
-from drift.weak import RuleSet, label_table
-from tests.runs.small import write_csv
-from tests.runs.small_graphs import same_weights, small_graph, small_node_fit, write_tables
+from drift.cli.failures import failure
+from tests.hostile.writers import WRITERS, emptied
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="children are forked")
-KILLS = int(os.environ.get("DRIFT_KILLS", "4"))
-RULES = [{"name": "a", "label": "x", "has": ["7"]}, {"name": "b", "label": "y", "has": ["3"]}]
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="children are forked"),
+    pytest.mark.filterwarnings("ignore"),
+]
+STOPS = int(os.environ.get("DRIFT_KILLS", "2"))
+# Those of several seconds are stopped by full disks in `make crashes` only.
+LONG = ("fit of texts, with its cache", "tune", "bench")
+QUICK_FIRST = [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in WRITERS]
+PAGE = 4096
+DONE, DEFECT, ONE_LINE = 0, 1, 2
 
 
-def forked(action: Callable[[], object]) -> int:
-    """Start an action in a child; its process id. The child ends with 0 if the action returns."""
+def forked(action: Callable[[], object], *, largest_file: int | None = None) -> int:
+    """Start an action in a child; its process id. It ends with 0, with 2 after an error of one line, or with 1.
+
+    largest_file: bytes; more cannot be written into one file, as on a full disk.
+    """
     if pid := os.fork():
         return pid
-    code = 1
+    code = DEFECT
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        action()
-        code = 0
+        warnings.simplefilter("ignore")
+        if largest_file is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+        try:
+            action()
+            code = DONE
+        except BaseException as error:
+            told = failure(error)
+            code = ONE_LINE if told is not None and told.line and "\n" not in told.line else DEFECT
     finally:
         os._exit(code)
 
 
-def ended(pid: int, seconds: float = 60.0) -> int | None:
+def ended(pid: int, seconds: float = 120.0) -> int | None:
     """The exit code of a child if it ends in this time; otherwise it is killed, and None returned."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -54,125 +67,96 @@ def ended(pid: int, seconds: float = 60.0) -> int | None:
     return None
 
 
-def survives(action: Callable[[], object], check: Callable[[], object], undo: Callable[[], object]) -> int:
-    """Kill an action `KILLS` times and let it end. Returns how many times it was killed.
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "place").mkdir()
+    return tmp_path / "place"
 
-    check: called after every kill, and at the end. undo: called before the action is timed, and before the kills.
-    """
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_kill_9_at_a_random_moment(tmp_path: Path, place: Path, name: str) -> None:
+    writer = WRITERS[name](tmp_path, place)
     begin = time.monotonic()
-    assert ended(forked(action)) == 0
+    assert ended(forked(writer.action)) == DONE
     duration = time.monotonic() - begin
-    undo()
+    writer.at_end()
+    emptied(place)
     generator, killed = random.Random(0), 0
-    for _ in range(KILLS):
-        code = ended(forked(action), generator.uniform(0, duration))
-        assert code in (None, 0)
+    for _ in range(10 * STOPS):
+        code = ended(forked(writer.action), generator.uniform(0, duration))
+        assert code in (None, DONE)
         killed += code is None
-        check()
-        if code == 0:  # it ended before the kill
-            undo()
-    assert ended(forked(action)) == 0
-    check()
-    return killed
-
-
-def removed(path: Path) -> None:
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def check_run(folder: Path) -> None:
-    """Every file under its final name is whole."""
-    for file in folder.rglob("*"):
-        if any(part.startswith(".") for part in file.relative_to(folder).parts):
-            continue
-        if file.suffix == ".json":
-            json.loads(file.read_text())
-        if file.suffix == ".yaml":
-            assert isinstance(yaml.safe_load(file.read_text()), dict)
-    if (folder / "metrics.json").exists():
-        drift.load(folder)
-
-
-def test_fit_ends_with_the_same_bits(tmp_path: Path) -> None:
-    out, graph = tmp_path / "run", small_graph()
-    training = {"steps": 60, "initial_steps": 20, "checkpoint_every": 1, "evaluate_every": 20}
-
-    def action() -> None:
-        resume = (out / "config.yaml").exists()
-        small_node_fit(graph, out=out, resume=resume, training=training)
-
-    killed = survives(action, lambda: check_run(out), lambda: removed(out))
+        writer.check()
+        if code == DONE:  # before the kill
+            emptied(place)
+        if killed == STOPS:
+            break
     assert killed
-    whole = small_node_fit(graph, training=training)
-    assert same_weights(drift.load(out), whole)
+    print(f"\n{name}: killed {killed} times")
+    assert ended(forked(writer.action)) == DONE
+    writer.at_end()
 
 
-def test_predict_writes_a_whole_table_or_none(tmp_path: Path) -> None:
-    graph = small_graph(3000)
-    small_node_fit(graph, out=tmp_path / "run")
-    nodes, edges = write_tables(tmp_path, graph)
-    out, expected = tmp_path / "out.csv", tmp_path / "expected.csv"
-    predict_file(tmp_path / "run", nodes, expected, edges=edges)
+class Disk:
+    """A file system in memory whose size can be changed. Only root can mount one."""
 
-    def check() -> None:
-        assert not out.exists() or out.read_bytes() == expected.read_bytes()
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._libc = ctypes.CDLL(None, use_errno=True)
 
-    survives(lambda: predict_file(tmp_path / "run", nodes, out, edges=edges), check, lambda: removed(out))
-    assert out.exists()
+    def mount(self, size: int | str, *, again: bool = False, read_only: bool = False) -> bool:
+        """size: bytes, or a share of the memory such as "10%"."""
+        flags = (32 if again else 0) | (1 if read_only else 0)  # MS_REMOUNT, MS_RDONLY
+        options = f"size={size}".encode()
+        return self._libc.mount(b"tmpfs", os.fsencode(self.folder), b"tmpfs", flags, options) == 0
 
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl.gz", "parquet"])
-def test_label_writes_a_whole_table_or_none(tmp_path: Path, ending: str) -> None:
-    table = write_csv(tmp_path / "table.csv", {"text": [f"row {row}" for row in range(20_000)]})
-    out, rules = tmp_path / f"out.{ending}", RuleSet(RULES)
-
-    def check() -> None:
-        if out.exists():
-            assert rows_of(out) == 20_000
-
-    survives(lambda: label_table(table, rules, out), check, lambda: removed(out))
-    assert out.exists()
+    def unmount(self) -> None:
+        self._libc.umount2(os.fsencode(self.folder), 2)  # MNT_DETACH
 
 
-def rows_of(path: Path) -> int:
-    from drift.data.tables import read_chunks
-
-    return sum(len(chunk.columns["text"]) for chunk in read_chunks(path))
-
-
-def test_the_cache_of_vectors_has_whole_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path))
-    keys = text_keys(str(row) for row in range(4000))
-    vectors = np.random.default_rng(0).random((len(keys), 64), dtype=np.float32)
-
-    def action() -> None:
-        for start in range(0, len(keys), 500):
-            part = slice(start, start + 500)
-            store = VectorStore(["test"], 64)
-            store.write(keys[part], np.zeros(500, dtype=bool), [vectors[part]])
-
-    def check() -> None:
-        store = VectorStore(["test"], 64)
-        found = store.find(keys)
-        np.testing.assert_array_equal(store.read(found[found >= 0]), vectors[found >= 0])
-
-    survives(action, check, lambda: removed(tmp_path / "embeddings"))
-    assert (VectorStore(["test"], 64).find(keys) >= 0).all()
+@pytest.fixture
+def disk(place: Path) -> Iterator[Disk]:
+    mounted = Disk(place)
+    if not mounted.mount("10%"):
+        pytest.skip("file systems can be mounted by root only")
+    try:
+        yield mounted
+    finally:
+        mounted.unmount()
 
 
-def test_two_processes_share_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path))
-    keys = text_keys(str(row) for row in range(2000))
-    vectors = np.random.default_rng(0).random((len(keys), 64), dtype=np.float32)
+@pytest.mark.parametrize("name", QUICK_FIRST)
+def test_a_full_disk(tmp_path: Path, disk: Disk, name: str) -> None:
+    """The disk is full after the first page, after all but the last, and at steps in between."""
+    place = disk.folder
+    writer = WRITERS[name](tmp_path, place)
+    assert ended(forked(writer.action)) == DONE
+    used = os.statvfs(place)
+    pages = (used.f_blocks - used.f_bfree) * used.f_frsize // PAGE
+    full = 0
+    for stop in range(STOPS):
+        emptied(place)
+        assert disk.mount(PAGE * (1 + (pages - 1) * stop // STOPS), again=True)
+        code = ended(forked(writer.action))
+        assert code in (DONE, ONE_LINE)
+        full += code == ONE_LINE
+        writer.check()
+        assert disk.mount("10%", again=True)
+        assert ended(forked(writer.action)) == DONE
+        writer.at_end()
+    print(f"\n{name}: full {full} times of {STOPS}")
+    assert full
 
-    def action() -> None:
-        for start in range(0, len(keys), 100):
-            part = slice(start, start + 100)
-            VectorStore(["test"], 64).write(keys[part], np.zeros(100, dtype=bool), [vectors[part]])
 
-    children = [forked(action) for _ in range(2)]
-    assert [ended(child) for child in children] == [0, 0]
-    store = VectorStore(["test"], 64)
-    np.testing.assert_array_equal(store.read(store.find(keys)), vectors)
+@pytest.mark.parametrize("name", QUICK_FIRST)
+def test_a_limit_of_the_size_of_files(tmp_path: Path, place: Path, name: str) -> None:
+    """As a quota; nobody has to be root for it."""
+    writer = WRITERS[name](tmp_path, place)
+    assert ended(forked(writer.action)) == DONE
+    largest = max(file.stat().st_size for file in place.rglob("*") if file.is_file())
+    for stop in range(STOPS):
+        emptied(place)
+        assert ended(forked(writer.action, largest_file=largest * stop // STOPS)) in (DONE, ONE_LINE)
+        writer.check()
+        assert ended(forked(writer.action)) == DONE
+        writer.at_end()

@@ -129,6 +129,14 @@ def test_json_comes_back_and_a_missing_file_is_told(tmp_path: Path) -> None:
         folder.read_json("test.json")
 
 
+def test_a_file_name_that_is_no_unicode_can_be_stored_and_resumed(tmp_path: Path) -> None:
+    named = {**SETTINGS, "data": {"train": "caf\udce9.csv"}}
+    folder = RunFolder(tmp_path)
+    folder.begin(named)
+    assert folder.config()["data"] == {"train": "caf?.csv"}
+    folder.begin(named, resume=True)
+
+
 def test_what_a_killed_start_leaves_does_not_stop_the_next_one(tmp_path: Path) -> None:
     """Temporary files are not a run, and a folder with a configuration alone can be resumed."""
     folder = RunFolder(tmp_path)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from drift.cli.predict import SPREADSHEET
+
 if TYPE_CHECKING:
     from drift.quality.findings import TableCheck
 
@@ -25,6 +27,7 @@ def check(
     encoder: str = typer.Option("default", help="Encoder of texts, by name or folder."),
     max_length: int = typer.Option(256, min=3, help="Tokens of a text that the encoder reads."),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    spreadsheet: bool = SPREADSHEET,
     seed: int = typer.Option(0, min=0, help="Seed of the folds."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
 ) -> None:
@@ -54,6 +57,7 @@ def check(
         encoder=encoder,
         max_length=max_length,
         encoding=encoding,
+        spreadsheet=spreadsheet,
         seed=seed,
         quiet=quiet,
     )

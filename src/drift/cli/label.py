@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from drift.cli.predict import SPREADSHEET
 from drift.cli.table_bar import table_bar
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def label(
     ties: TiePolicy | None = typer.Option(None, "--ties", help="How to break ties. Default: as the rule file says."),
     seed: int = typer.Option(0, "--seed", min=0, help="Random seed for --ties random."),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    spreadsheet: bool = SPREADSHEET,
     jobs: int = typer.Option(1, "--jobs", "-j", min=-1, help="Number of processes; -1 for one per core."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
@@ -79,7 +81,7 @@ def label(
         if task is Task.tokens:
             raise ConfigError("--classes is for texts; for --task tokens give --rules, which may list words")
         options = {"text": text, "gold": gold, "column": column, "model": model, "encoding": encoding}
-        _label_by_names(table, classes, out, quiet=quiet, **options)
+        _label_by_names(table, classes, out, quiet=quiet, spreadsheet=spreadsheet, **options)
         return
     assert rules is not None
     if task is Task.tokens:
@@ -106,6 +108,7 @@ def label(
                 n_jobs=jobs,
                 tick=lambda rows: batch_done(),
                 encoding=encoding,
+                spreadsheet=spreadsheet,
             )
         _show_texts(summary)
     if out is not None:

@@ -12,6 +12,11 @@ EDGES = typer.Option(None, help="Table of edges, if TABLE is a table of nodes; d
 MODEL = typer.Option(None, help="The function that builds the model, if the run has one of yours.")
 TASK = typer.Option(None, metavar="FILE.py:CLASS", help="The task of the run, if it is one of yours.")
 ENCODING = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines.")
+SPREADSHEET = typer.Option(
+    False,
+    "--spreadsheet",
+    help="CSV for Excel and the like: no text can become a formula; drift reads it unchanged.",
+)
 QUIET = typer.Option(False, "--quiet", help="No progress bar.")
 SCORES = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
 
@@ -28,6 +33,7 @@ def predict(
     task: str | None = TASK,
     abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label if the confidence is lower."),
     encoding: str = ENCODING,
+    spreadsheet: bool = SPREADSHEET,
     quiet: bool = QUIET,
 ) -> None:
     """Label every row of a table, of any size. Memory use is constant.
@@ -50,7 +56,15 @@ def predict(
     quiet = quiet or not opened.task.reads_chunks
     with table_bar("Predicting", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         predict_file(
-            opened, table, out, text=text, edges=edges, abstain_below=abstain_below, encoding=encoding, tick=tick
+            opened,
+            table,
+            out,
+            text=text,
+            edges=edges,
+            abstain_below=abstain_below,
+            encoding=encoding,
+            spreadsheet=spreadsheet,
+            tick=tick,
         )
     typer.echo(f"Written: {out} (peak memory {peak_memory():.1f} GB)")
 

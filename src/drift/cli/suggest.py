@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from drift.cli.predict import SPREADSHEET
 from drift.cli.table_bar import table_bar
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def suggest(
     label: str | None = typer.Option(None, help="Column with labels; rows that have one are left out."),
     edges: Path | None = typer.Option(None, help="Table of edges, if TABLE is a table of nodes; default: the run's."),
     encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    spreadsheet: bool = SPREADSHEET,
     seed: int = typer.Option(0, min=0, help="Seed of the sample of very long tables, and of the clusters."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
@@ -48,7 +50,17 @@ def suggest(
     quiet = quiet or not opened.task.reads_chunks
     with table_bar("Choosing rows", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         chosen = choose(
-            opened, table, n, out=out, text=text, label=label, edges=edges, encoding=encoding, seed=seed, tick=tick
+            opened,
+            table,
+            n,
+            out=out,
+            text=text,
+            label=label,
+            edges=edges,
+            encoding=encoding,
+            spreadsheet=spreadsheet,
+            seed=seed,
+            tick=tick,
         )
     if out is None:
         _show(chosen)

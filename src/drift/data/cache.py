@@ -3,11 +3,12 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from drift.data.files import atomic_file
+from drift.data.sealed import seal
 from drift.errors import ConfigError, FileError
 
 
@@ -38,9 +39,16 @@ def cache_place(name: str) -> Path:
     return folder
 
 
-def cache_file(path: Path) -> AbstractContextManager[Path]:
-    """Write a file of the cache as `atomic_file` does. The error says how to move the cache if that fails."""
-    return atomic_file(path, advice=ADVICE)
+@contextmanager
+def cache_file(path: Path) -> Iterator[Path]:
+    """Write a file of the cache as `atomic_file` does, with a checksum at its end: `is_sealed` reads it.
+
+    The error says how to move the cache if that fails.
+    """
+    with atomic_file(path, advice=ADVICE) as aside:
+        yield aside
+        if aside.stat().st_size:
+            seal(aside)
 
 
 LIMIT = "10GB"

@@ -1,9 +1,11 @@
 """Atomic writing of files and folders: under a temporary name, flushed to disk, then renamed."""
 
+import ctypes
 import errno
 import os
 import re
 import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ WINDOWS = os.name == "nt"
 # A full disk, file size limit or quota: these errors do not name the file. Windows has no EDQUOT.
 FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
+HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 TEMPORARY = re.compile(r"\..+-[0-9a-f]{32}(-old)?")
 
 
@@ -27,13 +30,17 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     _make_room(target)
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     old = aside.with_name(f"{aside.name}-old")
-    aside.mkdir()  # not mkdtemp, which makes folders that only the owner can read
+    aside.mkdir(mode=0o700)  # what is written may be private until it is complete
     try:
         yield aside
         for file in aside.rglob("*"):
             _flush(file)
+        _publish(aside, target, 0o777)
         _flush(aside)
         replaces = target.exists()
+        if replaces and _exchange(aside, target):
+            _flush(target.parent)
+            return  # what was replaced is removed below
         if replaces:
             os.replace(target, old)
         try:
@@ -83,19 +90,33 @@ def is_temporary(name: str) -> bool:
     return TEMPORARY.fullmatch(name) is not None
 
 
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap the names of two folders in one step, so that no crash comes in between; False where that is impossible.
+
+    Linux has a call for it, which Python does not offer; some file systems do not have it.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # an old C library
+        return False
+    return bool(swap(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE) == 0)
+
+
 def _create(aside: Path) -> None:
     """An empty file that only its owner can read: what is written may be private until it is complete."""
     os.close(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def _publish(aside: Path, target: Path) -> None:
-    """Give a complete file the permissions of the one it replaces, or the usual ones."""
+def _publish(aside: Path, target: Path, usual: int = 0o666) -> None:
+    """Give a complete file or folder the permissions of the one it replaces, or the usual ones."""
     if WINDOWS:
         return
     try:
         mode = target.stat().st_mode & 0o777
     except FileNotFoundError:
-        mode = 0o666 & ~_umask()
+        mode = usual & ~_umask()
     os.chmod(aside, mode)
 
 
@@ -104,6 +125,15 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
+
+
+def check_inside(folder: Path) -> None:
+    """Refuse a folder in which a link leads outside: one of other people must not open or replace the user's files."""
+    whole = folder.resolve()
+    for place, folders, files in os.walk(folder):
+        for path in (Path(place, name) for name in (*folders, *files)):
+            if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(whole):
+                raise FileError(f"{path} is a link that leads out of {folder}; copy what it points to into the folder")
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:

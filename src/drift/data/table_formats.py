@@ -14,6 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from drift.data.formulas import JOINER, restored
 from drift.data.reading import check_regular
 from drift.errors import INSTALL, ConfigError, DataError, DriftError, FileError, needed_for
 
@@ -136,14 +137,20 @@ def _undecodable(path: Path, encoding: str) -> DataError:
                 line += decoder.decode(piece).count("\n")
             decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
+        if "BOM" in error.reason:  # Python 3.13 names a byte here too
+            return _no_mark(path, encoding)
         byte = error.object[error.start]
         other = "utf-16" if line == 1 and byte in codecs.BOM_UTF16 else "cp1252"
         return DataError(
             f"{path}:{line}: byte 0x{byte:02x} is not {encoding}; say what the file is in, such as --encoding {other}"
         )
-    except UnicodeError:  # utf-16 and utf-32 do not name a byte here
-        return DataError(f"{path}:1: no byte order mark, which {encoding} begins with; try --encoding {encoding}-le")
+    except UnicodeError:  # utf-16 and utf-32
+        return _no_mark(path, encoding)
     return DataError(f"{path} changed while it was read; run again")
+
+
+def _no_mark(path: Path, encoding: str) -> DataError:
+    return DataError(f"{path}:1: no byte order mark, which {encoding} begins with; try --encoding {encoding}-le")
 
 
 def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[list[str]]:
@@ -162,14 +169,14 @@ def _csv_rows(lines: io.TextIOWrapper, path: str, delimiter: str) -> Iterator[li
     try:
         for row in rows:
             if row and not header:
-                header = checked_names(row, f"{path}:{line}")
+                header = checked_names(list(map(restored, row)), f"{path}:{line}")
             elif row and len(row) != len(header):
                 raise DataError(
                     f"{path}:{line}: {len(row)} fields, the header has {len(header)};"
                     f" fix the line, or put the field that has {delimiter!r} inside in quotes"
                 )
             if row:
-                yield row
+                yield list(map(restored, row)) if any(cell.startswith(JOINER) for cell in row) else row
             line = rows.line_num + 1
     except csv.Error as error:
         raise DataError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from drift.data.files import atomic_file
+from drift.data.formulas import marked
 from drift.data.table_formats import DELIMITERS, Columns, first_line, format_of, is_gzipped, pyarrow_modules
 from drift.errors import DataError, DriftError, FileError, StateError
 
@@ -32,13 +33,15 @@ class TableWriter:
             table.write({"text": ["a", "b"], "label": ["x", None]})
 
     path: the file to write; its name determines the format, as in reading.
+    spreadsheet: write CSV and TSV for spreadsheet programs: no text can become a formula, and a mark at the beginning
+    says that the file is in UTF-8. `read_chunks` restores the texts.
 
     The first batch determines the columns and, in Parquet, their types (a column of None is a column of strings). None
     is empty in CSV and null elsewhere. NaN is null in JSON, which has no such number.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], *, spreadsheet: bool = False) -> None:
+        self.path, self.spreadsheet = Path(path), spreadsheet
         self._names: list[str] = []
         self._form = format_of(self.path)
         self._open = ExitStack()
@@ -69,8 +72,13 @@ class TableWriter:
             elif self._form == "json":
                 self._file.write(_json_text(self._names, rows).encode())
             else:
-                header = [self._names] if is_first else []
-                self._file.write(_csv_text(chain(header, rows), DELIMITERS[self._form]).encode())
+                self._file.write(self._csv(chain([self._names] if is_first else [], rows), is_first).encode())
+
+    def _csv(self, rows: Iterable[Iterable[Any]], is_first: bool) -> str:
+        if not self.spreadsheet:
+            return _csv_text(rows, DELIMITERS[self._form])
+        text = _csv_text((map(marked, row) for row in rows), DELIMITERS[self._form])
+        return "\ufeff" + text if is_first else text
 
     def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         if error_type is None and not self._names:

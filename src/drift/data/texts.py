@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from drift.data.cache import ADVICE, cache_place, content_key
-from drift.data.files import atomic_file
+from drift.data.cache import cache_file, cache_place, content_key
+from drift.data.sealed import is_sealed
 from drift.errors import DataError, needed_for
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def store_texts(texts: Iterable[str], *, folder: Path | None = None) -> "dataset
     with TemporaryDirectory(prefix=".", dir=folder) as aside:
         file = Path(aside) / "texts.arrow"
         target = folder / f"{content_key(_written(texts, file))}.arrow"
-        if not target.exists():
-            with atomic_file(target, advice=ADVICE) as temporary:
+        if not is_sealed(target):
+            with cache_file(target) as temporary:
                 os.replace(file, temporary)
     return datasets.Dataset.from_file(str(target))
 

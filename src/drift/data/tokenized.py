@@ -14,6 +14,7 @@ from torch import Tensor
 
 from drift.data.batches import pad_rows
 from drift.data.cache import cache_file, cache_folder, content_key
+from drift.data.sealed import is_sealed
 from drift.data.texts import CHUNK, checked
 from drift.errors import ConfigError, DataError
 
@@ -99,7 +100,7 @@ def tokenize(
         raise ConfigError("the tokenizer has no padding token; set its pad_token")
     rows = checked(chain.from_iterable(_chunks(texts)))
     file = cache_folder() / "tokens" / f"{content_key(rows, _key(tokenizer), max_length)}.arrow"
-    if not file.exists():
+    if not is_sealed(file):
         with cache_file(file) as aside, (progress or silent)("Tokenizing", math.ceil(len(texts) / CHUNK)) as tick:
             _write(aside, _chunks(texts), tokenizer, max_length, tick)
     return TokenizedTexts(file, pad_token_id=pad)

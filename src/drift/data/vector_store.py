@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from drift.data.cache import cache_file, cache_folder, content_key, make_room
+from drift.data.sealed import is_sealed
 
 MOST_OPEN = 64  # files that are open at once
 TEXTS = ".texts.npy"  # beside the vectors of each file: hashes of their texts, and whether the texts were truncated
@@ -31,6 +32,7 @@ class VectorStore:
     def __init__(self, settings: Sequence[object], width: int) -> None:
         self.folder = cache_folder() / "embeddings" / content_key([], *settings)
         self.width = width
+        self._sealed: set[Path] = set()  # files whose checksums were found to fit
         self._in_use: set[Path] = set()  # files that this process needs: they are not removed to make room
         self.refresh()
 
@@ -42,8 +44,8 @@ class VectorStore:
         self._places = np.empty((0, 3), dtype=np.int64)  # file, row, truncated
         keys, places = [self._keys], [self._places]
         for file in sorted(self.folder.glob(f"*{TEXTS}")):
-            listed, vectors = read_array(file), read_array(_vectors(file))
-            if listed is not None and _fits(listed, vectors, self.width):
+            listed = read_array(file)
+            if listed is not None and _fits(listed, _shape(_vectors(file)), self.width):
                 for known, more in zip((keys, places), self._indexed(file, listed), strict=True):
                     known.append(more)
         self._keys, self._places = np.concatenate(keys), np.concatenate(places)
@@ -65,9 +67,17 @@ class VectorStore:
         for number in np.unique(self._places[found[found >= 0], 0]):
             file = self._files[number]
             self._in_use |= {file, _vectors(file)}
-            if not _vectors(file).is_file():  # another process has removed it
+            if not self._is_sealed(_vectors(file)):  # not to be trusted, or another process has removed it
                 found[(found >= 0) & (self._places[found, 0] == number)] = -1
         return found
+
+    def _is_sealed(self, file: Path) -> bool:
+        """Whether a file is there and can be trusted. Its checksum is computed once."""
+        if file in self._sealed:
+            return file.is_file()
+        if is_sealed(file):
+            self._sealed.add(file)
+        return file in self._sealed
 
     def truncated(self, positions: np.ndarray) -> np.ndarray:
         """Whether texts were truncated, `(n,)`. positions: as for `read`."""
@@ -98,9 +108,10 @@ class VectorStore:
     def whole(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Vectors, memory-mapped, and truncations of exactly these texts if one file holds them; else None."""
         file = self.file_of(keys)
-        listed, vectors = read_array(file), read_array(_vectors(file))
-        if listed is None or vectors is None or vectors.shape != (len(keys), self.width):
+        listed = read_array(file)
+        if listed is None or _shape(_vectors(file)) != (len(keys), self.width) or not self._is_sealed(_vectors(file)):
             return None
+        vectors = np.load(_vectors(file), mmap_mode="r")
         touch(file, _vectors(file))
         return vectors, listed[:, 2].astype(bool)
 
@@ -111,6 +122,7 @@ class VectorStore:
         listed = np.column_stack([keys, truncated.astype("<u8")])
         with cache_file(file) as aside, aside.open("wb") as target:
             np.save(target, listed)
+        self._sealed.add(_vectors(file))
         self._in_use |= {file, _vectors(file)}
         make_room(keep=self._in_use)
         new_keys, new_places = self._indexed(file, listed)
@@ -134,9 +146,19 @@ class VectorStore:
         self.refresh()
 
 
-def _fits(listed: np.ndarray, vectors: np.ndarray | None, width: int) -> bool:
-    """Whether a file is whole; it is not if it is damaged, or if another process is still writing."""
-    return vectors is not None and listed.ndim == 2 and vectors.shape == (len(listed), width)
+def _fits(listed: np.ndarray, vectors: tuple[int, ...] | None, width: int) -> bool:
+    """Whether a file is whole; it is not if it is damaged, or if another process is still writing. vectors: shape."""
+    return listed.ndim == 2 and vectors == (len(listed), width)
+
+
+def _shape(file: Path) -> tuple[int, ...] | None:
+    """The shape that a file of vectors says it has; None if the file is missing or cut short."""
+    try:
+        array = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        return None
+    shape: tuple[int, ...] = array.shape
+    return shape
 
 
 def _vectors(file: Path) -> Path:
@@ -153,10 +175,12 @@ def touch(*files: Path) -> None:
 
 
 def read_array(file: Path) -> np.ndarray | None:
-    """Return the array in a file, memory-mapped; None if the file is missing or truncated."""
+    """Return the array in a file, memory-mapped; None if the file is missing or cannot be trusted."""
+    if not is_sealed(file):
+        return None
     try:
         array: np.ndarray = np.load(file, mmap_mode="r")
-    except (OSError, ValueError):
+    except (OSError, ValueError, EOFError):  # removed by another process in between
         return None
     return array
 

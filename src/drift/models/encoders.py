@@ -119,7 +119,8 @@ def load_tagger(
 
 def encoder_part(name: str, share: float) -> int:
     """Return how many of an encoder's layers this share is, rounded up; at least one."""
-    import transformers
+    with needed_for("text encoders"):
+        import transformers
 
     path = encoder_path(name)
     try:

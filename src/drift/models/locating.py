@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift.data.cache import cache_folder
+from drift.data.sealed import is_owned
 from drift.errors import INSTALL, ConfigError, FileError
 from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK, WORDS, Encoder, known_encoder
 from drift.models.quantised import convert, file_sum, quantised_files
@@ -89,7 +90,8 @@ def _shelf(encoder: Encoder) -> Path | None:
 
 def _converted(encoder: Encoder) -> Path | None:
     """The cache, converted earlier."""
-    return _model_folder(converted_folder(encoder)) if encoder.quantised else None
+    folder = _model_folder(converted_folder(encoder)) if encoder.quantised else None
+    return folder if folder is not None and all(map(is_owned, folder.iterdir())) else None
 
 
 def _package(encoder: Encoder) -> Path | None:

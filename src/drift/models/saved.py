@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors import SafetensorError
 
+from drift.data.files import check_inside
 from drift.data.reading import read_text
 from drift.errors import FileError
 from drift.models.encoders import without_bars
@@ -109,11 +110,3 @@ def _read_json(folder: Path) -> Any:
         return json.loads(read_text(folder / DESCRIPTION, most=LARGEST))
     except FileError as error:
         raise FileError(f"{folder} cannot be opened as a trained model ({error}); copy it again") from error
-
-
-def check_inside(folder: Path) -> None:
-    """Refuse a folder in which a link leads outside: a folder from elsewhere must not open other files of the user."""
-    whole = folder.resolve()
-    for path in folder.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(whole):
-            raise FileError(f"{path} is a link that leads out of {folder}; copy the file itself into the folder")

@@ -11,6 +11,7 @@ import torch
 
 from drift.data.batches import batches_by_length
 from drift.data.cache import cache_file, cache_folder, content_key
+from drift.data.sealed import sealed_content
 from drift.data.tokenized import Progress, silent
 from drift.errors import FileError, needed_for
 from drift.models.devices import best_device
@@ -124,9 +125,6 @@ def _through(models: Sequence[Translator], texts: Sequence[str], temperature: fl
 
 
 def _read(file: Path) -> list[str] | None:
-    """Return the texts in a file; None if the file is missing or truncated."""
-    try:
-        texts: list[str] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return texts
+    """Return the texts in a file; None if the file is missing or cannot be trusted."""
+    content = sealed_content(file)
+    return None if content is None else list(json.loads(content))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
 
 from drift.data.cache import cache_file, cache_folder, content_key
+from drift.data.sealed import sealed_content
 from drift.data.tokenized import Progress, TokenizedTexts, silent
 from drift.data.word_counts import WordCounts
 from drift.data.word_tokens import FIRST_WORD, WordTokenizer
@@ -182,9 +182,9 @@ def pretrained(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         encoder = BagEncoder(places, len(chosen), settings.width)
-        try:
-            encoder.load_state_dict(load_file(file))
-        except (OSError, SafetensorError):
+        if (cached := sealed_content(file)) is not None:
+            encoder.load_state_dict(load(cached))
+        else:
             _train(encoder, tokens, corpus, chosen, settings, progress or silent)
             with cache_file(file) as aside:
                 aside.write_bytes(save(encoder.state_dict()))  # save_file hides errors of the disk

@@ -35,6 +35,7 @@ def check(
     encoder: str = "default",
     max_length: int = 256,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
     seed: int = 0,
     quiet: bool = False,
 ) -> TableCheck:
@@ -62,6 +63,8 @@ def check(
         Tokens of a text that the encoder reads.
     encoding : str, default="utf-8"
         Encoding of text files.
+    spreadsheet : bool, default=False
+        Write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
     seed : int, default=0
         Seed of the folds.
     quiet : bool, default=False
@@ -77,7 +80,7 @@ def check(
         raise ConfigError(f"max_length is {max_length}; give at least 3 tokens")
     options = CheckOptions(text, label, test, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
     # First, so that a wrong name fails before the work.
-    writer = None if out is None else TableWriter(out)
+    writer = None if out is None else TableWriter(out, spreadsheet=spreadsheet)
     if isinstance(table, np.ndarray) or labels is not None:
         checked = _check_vectors(table, labels, options)
     else:

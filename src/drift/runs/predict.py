@@ -23,6 +23,7 @@ def predict(
     edges: str | Path | None = None,
     abstain_below: float = 0.0,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
     tick: Callable[[], None] = _no_tick,
 ) -> list[Any]:
     """Predict every row of a table, or every node of a graph.
@@ -44,6 +45,8 @@ def predict(
         Rows with lower confidence get no label (None); entities with lower confidence are left out.
     encoding : str, default="utf-8"
         Encoding of text files.
+    spreadsheet : bool, default=False
+        Write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
     tick : callable, default=None
         Called after every chunk of the table.
 
@@ -52,7 +55,9 @@ def predict(
     list
         One label per row or node; for sentences one list of tags each.
     """
-    options = TableOptions(column=text, edges=edges, abstain_below=abstain_below, encoding=encoding)
+    options = TableOptions(
+        column=text, edges=edges, abstain_below=abstain_below, encoding=encoding, spreadsheet=spreadsheet
+    )
     labels: list[Any] = []
     for chunk in _chunks(run, source, out, options):
         labels += chunk
@@ -69,10 +74,13 @@ def predict_file(
     edges: str | Path | None = None,
     abstain_below: float = 0.0,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
     tick: Callable[[], None] = _no_tick,
 ) -> int:
     """As `predict`, but keep nothing in memory: a table of any size takes constant memory. Returns the rows written."""
-    options = TableOptions(column=text, edges=edges, abstain_below=abstain_below, encoding=encoding)
+    options = TableOptions(
+        column=text, edges=edges, abstain_below=abstain_below, encoding=encoding, spreadsheet=spreadsheet
+    )
     rows = 0
     for chunk in _chunks(run, source, out, options):
         rows += len(chunk)
@@ -132,6 +140,7 @@ def suggest(
     label: str | None = None,
     edges: str | Path | None = None,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
     seed: int = 0,
     tick: Callable[[], None] = _no_tick,
 ) -> list[Any]:
@@ -158,6 +167,8 @@ def suggest(
         Table of edges, for a table of nodes; by default the one of the run.
     encoding : str, default="utf-8"
         Encoding of text files.
+    spreadsheet : bool, default=False
+        Write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
     seed : int, default=0
         Seed of the sample of very long tables, and of the clusters.
     tick : callable, default=None
@@ -171,7 +182,9 @@ def suggest(
     if n < 1:
         raise ConfigError(f"{n} rows cannot be suggested; ask for 1 or more")
     opened = run if isinstance(run, Run) else load(run)
-    options = TableOptions(column=text, label=label, edges=edges, encoding=encoding, tick=tick, seed=seed)
+    options = TableOptions(
+        column=text, label=label, edges=edges, encoding=encoding, tick=tick, seed=seed, spreadsheet=spreadsheet
+    )
     return opened.task.suggest(opened.trained(), source, n, out, options)
 
 

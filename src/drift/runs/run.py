@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from drift.data.examples import Labeled
+from drift.data.locks import FolderLock
 from drift.models.precision import chosen_mixed_precision
 from drift.runs.keeping import keep
 from drift.runs.load import load
@@ -62,10 +63,26 @@ def run(
     onnx: see `Run.save`. callbacks: see `drift.Callback`.
     """
     folder = out if isinstance(out, RunFolder) or out is None else RunFolder(out)
-    described = spec.described()
-    if folder is not None and os.environ.get("RANK", "0") == "0":
-        # Before minutes of embedding.
-        folder.check(described, resume=resume, normalize=spec.normalize)
+    is_first = os.environ.get("RANK", "0") == "0"
+    with FolderLock(folder.path if folder is not None and is_first else None) as lock:
+        if folder is not None and is_first:
+            # Before minutes of embedding.
+            lock.take()
+            folder.check(spec.described(), resume=resume, normalize=spec.normalize)
+        return _run(spec, folder, lock, resume=resume, onnx=onnx, quiet=quiet, callbacks=callbacks)
+
+
+def _run(
+    spec: RunSpec,
+    folder: RunFolder | None,
+    lock: FolderLock,
+    *,
+    resume: bool,
+    onnx: bool | None,
+    quiet: bool,
+    callbacks: Sequence[Callback],
+) -> Run:
+    """Read, prepare, train, judge and save. folder: checked. lock: of the folder, taken when it is made."""
     began = time.monotonic()
     task = new_task(spec, quiet=quiet)
     task.read(spec.sources)
@@ -82,7 +99,8 @@ def run(
     else:
         machine = Accelerated(precision=precision, trackers=settings.trackers, folder=folder.path)
         if machine.process == 0:
-            folder.begin(described, resume=resume, normalize=spec.normalize)
+            lock.take(create=True)
+            folder.begin(spec.described(), resume=resume, normalize=spec.normalize)
             folder.write_json(DATA, {"fingerprint": task.fingerprint()})
         machine.gather(None)
     if precision == "bf16" and settings.precision == "auto":

@@ -112,6 +112,7 @@ class TableOptions:
 
     column: with the rows' content. label: with the labels. edges: table of edges beside a table of nodes.
     abstain_below: rows with lower confidence get no label. tick: called after every chunk. seed: of random choices.
+    spreadsheet: see `TableWriter`.
     """
 
     column: str | None = None
@@ -121,6 +122,7 @@ class TableOptions:
     encoding: str = "utf-8"
     tick: Callable[[], None] = field(default=lambda: None)
     seed: int = 0
+    spreadsheet: bool = False
 
 
 @dataclass(frozen=True)

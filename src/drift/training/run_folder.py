@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from drift.data.files import atomic_file, is_temporary
+from drift.data.files import atomic_file, check_inside, is_temporary
 from drift.data.reading import MOST_YAML, parse_yaml, read_text
 from drift.errors import FileError, StateError
 from drift.training.checkpoints import CHECKPOINTS
@@ -91,6 +91,8 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             self.write(CONFIG, yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True))
             self.write_json(ENVIRONMENT, environment())
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{self.path} cannot be written ({error.strerror}); give another folder") from error
 
@@ -129,6 +131,7 @@ class RunFolder:
     def _check_there(self) -> None:
         if not self.path.is_dir():
             raise FileError(f"{self.path} is not there; give the folder of a run")
+        check_inside(self.path)
 
     def _difference(self, config: Mapping[str, Any], normalize: Normalize) -> str:
         before, now = flat(_plain(normalize(self.config()))), flat(_plain(config))
@@ -167,8 +170,8 @@ def _commit() -> str | None:
 
 
 def _plain(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As YAML reads it back: tuples are lists."""
-    return dict(json.loads(json.dumps(config)))
+    """As YAML reads it back: tuples are lists. A name of a file that is no valid Unicode has question marks."""
+    return dict(json.loads(json.dumps(config, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 def differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -45,6 +45,7 @@ def label_table(
     n_jobs: int = 1,
     tick: Callable[[int], object] | None = None,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
 ) -> Summary:
     """Label a table of texts by rules, and write it with its weak labels. Memory does not grow with the table.
 
@@ -63,6 +64,7 @@ def label_table(
     n_jobs: number of processes; -1 for one per core.
     tick: progress callback, called with the number of rows after each batch.
     encoding: the encoding of a CSV, TSV or JSON lines file.
+    spreadsheet: write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
     """
     check_n_jobs(n_jobs)
     check_new_column(column)
@@ -78,7 +80,7 @@ def label_table(
     size = casting.TEXTS_PER_BATCH * effective_n_jobs(n_jobs)
     rng = generator(seed)  # one for the whole table, so that the labels do not depend on the size of a chunk
     summaries = []
-    with TableWriter(out) if out is not None else nullcontext() as writer:
+    with TableWriter(out, spreadsheet=spreadsheet) if out is not None else nullcontext() as writer:
         for chunk in read_chunks(source, size=size, encoding=encoding):
             options: Any = dict(text=text, gold=gold, ties=ties, seed=rng, n_jobs=n_jobs, tick=tick)
             weak = label(chunk.columns, rule_set, **options, first_row=chunk.first)

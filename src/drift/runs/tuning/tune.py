@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 
+from drift.data.files import check_inside
+from drift.data.locks import FolderLock
 from drift.errors import ConfigError, FileError, Interrupted, StateError, needed_for
 from drift.runs.fit import EXECUTION, request, stored_config
 from drift.runs.result import Run, add_search
@@ -139,7 +141,12 @@ class Search:
         """Search, then train with the best settings. callbacks: of that last run."""
         with needed_for("a search of settings", "pip install 'drift-ssl[tune]'"):
             import optuna  # noqa: F401
-        task, prepared = self._begin(resume=resume)
+        with FolderLock(None if self.folder is None else self.folder.path) as lock:
+            return self._run(lock, resume=resume, onnx=onnx, callbacks=callbacks)
+
+    def _run(self, lock: FolderLock, *, resume: bool, onnx: bool | None, callbacks: Sequence[Callback]) -> Run:
+        lock.take()
+        task, prepared = self._begin(lock, resume=resume)
         dev_labels = prepared.training.budget.dev
         trials = Trials(self.spec, self.space, task.fingerprint())
         with quiet_optuna():
@@ -155,9 +162,11 @@ class Search:
         result = run(best, self.folder, resume=begun, onnx=onnx, quiet=self.quiet, callbacks=callbacks)
         return result if self.folder is not None else add_search(result, search)
 
-    def _begin(self, *, resume: bool) -> tuple[Task, Prepared]:
+    def _begin(self, lock: FolderLock, *, resume: bool) -> tuple[Task, Prepared]:
         """Read and prepare what all trials use; refuse early what cannot be done."""
         spec, folder = self.spec, self.search_folder
+        if self.folder is not None and self.folder.path.is_dir():
+            check_inside(self.folder.path)
         described = spec.described()
         if spec.method.trains_on_dev:
             raise ConfigError(f"{spec.method.name} trains on dev, so nothing is left for model selection")
@@ -173,11 +182,13 @@ class Search:
         task.read(spec.sources)
         if folder is not None and resume:
             folder.check_data(task.fingerprint())
-            self._continue_as_begun(folder.read_json(SEARCH))
+            if (folder.path / SEARCH).exists():  # otherwise the search was stopped while it began
+                self._continue_as_begun(folder.read_json(SEARCH))
         prepared = prepare(task)
         if prepared.dev is None:
             raise ConfigError(NO_DEV)
         if folder is not None:
+            lock.take(create=True)
             folder.begin(described, resume=resume, normalize=spec.normalize)
             folder.write_json(DATA, {"fingerprint": task.fingerprint()})
             self._write_search(self.n_jobs or (1 if self.cluster is None else None))

@@ -43,7 +43,7 @@ def predict_nodes(
             "confidence": confidence.round(6).tolist(),
         }
         columns |= {f"p_{name}": probabilities[:, code].round(6).tolist() for code, name in enumerate(classes)}
-        with TableWriter(out) as table:
+        with TableWriter(out, spreadsheet=options.spreadsheet) as table:
             table.write(columns)
     yield predicted
 

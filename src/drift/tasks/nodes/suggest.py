@@ -22,7 +22,7 @@ def suggest_nodes(run: Trained, source: Any, n: int, out: str | Path | None, opt
 
     In a graph in which every node has a label, those outside the graph's own training nodes count as unlabelled.
     """
-    writer = None if out is None else TableWriter(out)
+    writer = None if out is None else TableWriter(out, spreadsheet=options.spreadsheet)
     graph = read_like(run, source, options)
     free = _free(graph)
     if not len(free):

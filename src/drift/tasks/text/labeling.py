@@ -49,6 +49,7 @@ def label_by_names(
     model: str = "default",
     max_length: int = 256,
     encoding: str = "utf-8",
+    spreadsheet: bool = False,
     progress: Progress | None = None,
 ) -> NamedLabels:
     """Label the texts of a table by the names of the classes, and show what each name caught.
@@ -60,13 +61,15 @@ def label_by_names(
     text, gold: the columns with texts and with gold labels, which only measure; default: obvious ones, none.
     model: the encoder that compares texts and names; texts are truncated to `max_length` tokens.
     encoding: of a CSV, TSV or JSON lines file.
+    spreadsheet: write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
     progress: as for `Embedder.embed`.
     """
     phrases = class_phrases(classes)
     names, where = column_names(source, encoding=encoding), source_name(source)
     if out is not None and (taken := [name for name in (column, NEAREST) if name in names]):
         raise ConfigError(f"{where} has a column {taken[0]!r} already; rename it, or give another with --column")
-    writer = None if out is None else TableWriter(out)  # first, so that a wrong name fails before the work
+    # First, so that a wrong name fails before the work.
+    writer = None if out is None else TableWriter(out, spreadsheet=spreadsheet)
     text = text or guess_text_column(names, next(read_chunks(source, encoding=encoding)))
     table = read_texts(source, TextColumns(text, gold), encoding=encoding)
     settings = TextDataSettings(train=where, classes=phrases)

@@ -44,7 +44,7 @@ def predict_table(
     out: a new table with all columns of the old one, `predicted`, `confidence` and one `p_CLASS` per class.
     """
     classes = run.model.classes
-    with nullcontext() if out is None else TableWriter(out) as writer:
+    with nullcontext() if out is None else TableWriter(out, spreadsheet=options.spreadsheet) as writer:
         for piece in predicted_chunks(run, source, options.column, options.encoding):
             labels = piece.labels(classes, options.abstain_below)
             if writer is not None:

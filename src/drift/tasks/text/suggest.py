@@ -26,7 +26,8 @@ def suggest_rows(run: Trained, source: Any, n: int, out: str | Path | None, opti
 
     Memory does not grow with the table: of very many rows, a random sample that prefers doubtful ones is compared.
     """
-    writer = None if out is None else TableWriter(out)  # first, so that a wrong name fails before the work
+    # First, so that a wrong name fails before the work.
+    writer = None if out is None else TableWriter(out, spreadsheet=options.spreadsheet)
     text, label = _columns(run, source, options)
     pool = new_pool(n, options.seed)
     for candidate in _candidates(run, source, text, label, options):

@@ -31,7 +31,7 @@ def predict_sentences(
     """
     model: TokenModel = run.model
     column = trained_column(run, "text", options.column, source, options.encoding)
-    with token_writer(out) as write:
+    with token_writer(out, spreadsheet=options.spreadsheet) as write:
         for chunk in chunks_of(source, column, None, options.encoding):
             tags, entities = [], []
             by_sentence = model.predict_proba([row.tokens for row in chunk.rows])

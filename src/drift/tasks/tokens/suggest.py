@@ -32,7 +32,7 @@ def suggest_sentences(
     form = None if out is None or is_conll(out) else format_of(Path(out))
     if form not in (None, "json"):
         raise ConfigError(f"{out}: tags are lists, which {form} cannot hold; write .jsonl or .conll")
-    writer = None if form is None else TableWriter(str(out))
+    writer = None if form is None else TableWriter(str(out), spreadsheet=options.spreadsheet)
     column = trained_column(run, "text", options.column, source, options.encoding)
     label = options.label or run.record.columns.get("label")
     pool = new_pool(n, options.seed)

@@ -32,7 +32,7 @@ Write = Callable[[SentenceChunk, list[list[str]], list[list[dict[str, Any]]]], N
 
 
 @contextmanager
-def token_writer(out: str | Path | None) -> Iterator[Write]:
+def token_writer(out: str | Path | None, *, spreadsheet: bool = False) -> Iterator[Write]:
     """Yields the function that writes a chunk with its tags and entities. Formats without lists get JSON text."""
     if out is None:
         yield lambda chunk, tags, entities: None
@@ -42,7 +42,7 @@ def token_writer(out: str | Path | None) -> Iterator[Write]:
             yield lambda chunk, tags, entities: file.writelines(conll_lines(chunk.rows, tags))
         return
     form = format_of(Path(out))
-    with TableWriter(out) as table:
+    with TableWriter(out, spreadsheet=spreadsheet) as table:
 
         def write(chunk: SentenceChunk, tags: list[Any], entities: list[Any]) -> None:
             columns = chunk.columns if form in ("json", "parquet") else _flat(chunk.columns)
