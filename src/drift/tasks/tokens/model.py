@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from drift.data.batches import batches_by_length
 from drift.data.examples import moved
-from drift.data.tags import repaired
 from drift.data.windows import make_windows
-from drift.errors import ConfigError, DataError
+from drift.errors import DataError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import load_tagger
 from drift.models.hidden import last_layer
 from drift.models.saved import Description, read_description, save_pretrained, write_description
+from drift.tasks.tokens.decoding import decoded
 
 FORMAT = "drift-tokens/1"
 BATCH_TOKENS = 4096
@@ -94,12 +94,16 @@ class TokenModel:
         return [self.tags(probabilities) for probabilities in self.predict_proba(sentences)]
 
     def tags(self, probabilities: np.ndarray) -> list[str]:
-        """The most likely tag of each word of a sentence; an I- without a B- before it starts an entity."""
-        tags = [self.classes[code] for code in probabilities.argmax(-1)]
-        return [str(tag) for tag in repaired(tags)] if self.entities else tags
+        """The most likely tags of the words of a sentence; with entities, of those where I- follows its B-."""
+        if not self.entities:
+            return [self.classes[code] for code in probabilities.argmax(-1)]
+        return [self.classes[code] for code in decoded(probabilities, np.array([len(probabilities)]), self.classes)]
 
     def export_onnx(self, file: Path) -> None:
-        raise ConfigError("a tagger is not written as ONNX; its folder opens with transformers")
+        """Write the tagger as one ONNX file, from the ids of sub-words to probabilities of tags."""
+        from drift.models.onnx_export import export_classifier
+
+        export_classifier(self.module, self.tokenizer, file)  # the temperature is in the weights
 
     def save(self, folder: Path) -> None:
         """Write the model; `transformers.pipeline("token-classification", folder)` opens it, with our probabilities."""

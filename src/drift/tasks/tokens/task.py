@@ -12,7 +12,7 @@ from torch import nn
 from drift.data.cache import content_key
 from drift.data.examples import Labeled
 from drift.data.labels import UNLABELED
-from drift.data.tags import OUTSIDE
+from drift.data.tags import OUTSIDE, repaired
 from drift.errors import ConfigError
 from drift.methods.method import INDEPENDENT_ROWS
 from drift.methods.supervised import Supervised, SupervisedSettings
@@ -27,6 +27,7 @@ from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
 from drift.tasks.tokens.record import TokenRecord
 from drift.tasks.tokens.report import type_sections, weak_tag_sections
+from drift.tasks.tokens.service import service_lines
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
 from drift.tasks.tokens.suggest import suggest_sentences
@@ -65,6 +66,7 @@ class TokenTask(Task):
     predict_chunks, evaluate = staticmethod(predict_sentences), staticmethod(evaluate_sentences)
     check, suggest = staticmethod(check_sentences), staticmethod(suggest_sentences)
     result_sections, weak_label_sections = staticmethod(type_sections), staticmethod(weak_tag_sections)
+    service_lines = staticmethod(service_lines)
 
     @classmethod
     def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
@@ -156,7 +158,9 @@ class TokenTask(Task):
         if tags is None:
             return {}
         code_of = {tag: code for code, tag in enumerate(self.data.classes)}
-        codes = [code_of.get(tag or OUTSIDE, self.data.outside) for sentence in tags for tag in sentence or ()]
+        filled = [[tag or OUTSIDE for tag in sentence or ()] for sentence in tags]
+        valid = map(repaired, filled) if self.data.entities else filled
+        codes = [code_of.get(str(tag), self.data.outside) for sentence in valid for tag in sentence]
         return {"rules" if self.rules is not None else "weak tags": np.eye(len(code_of))[codes]}
 
     def describe(self, target: int) -> str:
