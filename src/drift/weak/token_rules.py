@@ -11,7 +11,8 @@ from drift.data.tags import OUTSIDE, Span
 from drift.errors import ConfigError, DriftError, LabelError
 from drift.settings import nearest
 from drift.weak.arguments import as_list
-from drift.weak.gazetteer import CasePolicy, Gazetteer, read_phrases
+from drift.weak.dictionaries import is_table, plural_of, read_dictionary
+from drift.weak.gazetteer import Gazetteer
 from drift.weak.python_rule import PythonRule
 from drift.weak.rule_files import read_yaml, run_rules
 from drift.weak.schema import Location, Ties
@@ -51,8 +52,14 @@ class TokenRuleSet:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "TokenRuleSet":
-        """Read rules from a file: YAML, or Python with a TokenRuleSet called `rules` if the name ends in .py."""
-        return run_rules(path, cls) if Path(path).suffix == ".py" else cls.from_yaml(path)
+        """Read rules from a file.
+
+        YAML; Python with a TokenRuleSet called `rules`, if the name ends in .py; or a dictionary, if it is a table.
+        """
+        file = Path(path)
+        if is_table(file):
+            return cls([{"name": "dictionary", "gazetteer": file.name}], folder=file.parent)
+        return run_rules(path, cls) if file.suffix == ".py" else cls.from_yaml(path)
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> "TokenRuleSet":
@@ -110,21 +117,22 @@ def _finder(rule: TokenRule | PythonRule, types: tuple[str, ...] | None, folder:
             raise ConfigError("it does not say which types it can vote for; declare `types`")
         return function_spans(rule, types), ()
     if rule.gazetteer is not None:
-        phrases = read_phrases(folder / rule.gazetteer, rule.type)
-        for entity_type, _, line in phrases:
-            _check_type(entity_type, types, f"{folder / rule.gazetteer}:{line}: ")
-        return _gazetteer(((entity_type, phrase) for entity_type, phrase, _ in phrases), rule.case)
+        gazetteer = Gazetteer(case=rule.case)
+        for entry in read_dictionary(folder / rule.gazetteer, rule.type, plural=rule.plural):
+            _check_type(entry.type, types, f"{entry.where}: ")
+            gazetteer.add(entry.type, entry.phrase, entry.case)
+        return _finder_of(gazetteer)
     entity_type = str(rule.type)
     _check_type(entity_type, types, "")
     if rule.phrases is not None:
-        return _gazetteer(((entity_type, phrase) for phrase in rule.phrases), rule.case)
+        more = map(plural_of, rule.phrases) if rule.plural else ()
+        return _finder_of(Gazetteer(((entity_type, phrase) for phrase in (*rule.phrases, *more)), rule.case))
     if rule.pattern is not None:
         return text_pattern(rule.pattern, entity_type), [entity_type]
     return token_pattern(str(rule.token), entity_type), [entity_type]
 
 
-def _gazetteer(phrases: Iterable[tuple[str, str]], case: CasePolicy) -> tuple[Finder, Iterable[str]]:
-    gazetteer = Gazetteer(phrases, case)
+def _finder_of(gazetteer: Gazetteer) -> tuple[Finder, Iterable[str]]:
     return lambda sentence: gazetteer.find(sentence.tokens), gazetteer.types
 
 
