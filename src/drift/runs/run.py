@@ -154,6 +154,9 @@ def _train(
         for name, part in held_out.items()
         if part is not None
     }
+    for name, each in predictions.items():  # dev before test
+        refined = task.refine(name, each.probabilities, each.score_of)
+        predictions[name] = replace(each, probabilities=refined)
     kept = keep(task, outcome, predictions.get("dev"), trainer.selection.scores)
     student = machine.unwrap(trainer.method.student) if whole is None else whole
     if whole is not None:

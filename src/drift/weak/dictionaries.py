@@ -3,16 +3,18 @@
 import io
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from drift.data.columns import named_column
 from drift.data.reading import read_text
 from drift.data.table_formats import FORMATS
+from drift.data.table_writer import TableWriter
 from drift.data.tables import column_names, read_chunks
 from drift.errors import DataError
 from drift.settings import nearest
-from drift.weak.gazetteer import CasePolicy
+from drift.weak.gazetteer import CasePolicy, Gazetteer
 
 PHRASE_NAMES = ("phrase", "term", "name", "entity", "mention")  # the most likely first
 TYPE_NAMES = ("type", "label", "class", "category")
@@ -20,6 +22,7 @@ ALIAS_NAMES = ("aliases", "alias", "synonyms")
 ALIAS_SEPARATOR = "|"
 CASES = get_args(CasePolicy)
 TABLES = (*FORMATS, ".parquet")
+ROWS_AT_ONCE = 4096
 
 
 class Entry(NamedTuple):
@@ -52,6 +55,15 @@ def read_dictionary(path: Path, entity_type: str | None = None, *, plural: bool 
             yield entry._replace(phrase=plural_of(entry.phrase))
     if empty:
         raise DataError(f"{path} has no phrases; write one per line")
+
+
+def write_dictionary(path: Path, gazetteer: Gazetteer) -> None:
+    """Write phrases as a table that is read as the same phrases. Every row has its case."""
+    entries = gazetteer.entries()
+    with TableWriter(path) as table:
+        while rows := list(islice(entries, ROWS_AT_ONCE)):
+            types, phrases, cases = (list(column) for column in zip(*rows, strict=True))
+            table.write({"phrase": phrases, "type": types, "case": cases})
 
 
 def plural_of(phrase: str) -> str:

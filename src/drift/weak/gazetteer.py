@@ -1,9 +1,9 @@
 """Find the phrases of a list in tokens, in time that hardly depends on the length of the list."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, cast
 
 from drift.data.tags import Span
 from drift.data.word_tokens import WORD
@@ -44,6 +44,12 @@ class Gazetteer:
     def __len__(self) -> int:
         """Number of distinct phrases."""
         return len(self._any_case) + len(self._exact)
+
+    def entries(self) -> Iterator[tuple[str, str, CasePolicy]]:
+        """Type, phrase and case of each phrase: the same list, read again, finds the same spans."""
+        for phrases, case in ((self._exact, "exact"), (self._any_case, "lower")):
+            for phrase, entity_type in phrases.items():
+                yield entity_type, phrase, cast(CasePolicy, case)
 
     def add(self, entity_type: str, phrase: str, case: CasePolicy | None = None) -> None:
         """Add a phrase. case: how it matches; None: as the others."""

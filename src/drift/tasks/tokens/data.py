@@ -173,8 +173,14 @@ def _is_of_held_out(label: str | None, weak: str, tables: Mapping[str, Any], set
 
 
 def rules_of(settings: TokenDataSettings, sources: Mapping[str, Any]) -> Any:
-    """The rules of a run: a TokenRuleSet that was passed in Python, else the path of a file; None without rules."""
-    return settings.rules if sources.get("rules") is None else sources["rules"]
+    """The rules of a run as a TokenRuleSet; None without rules."""
+    rules = settings.rules if sources.get("rules") is None else sources["rules"]
+    if rules is None:
+        return None
+    from drift.weak.arguments import as_rules
+    from drift.weak.token_rules import TokenRuleSet
+
+    return as_rules(rules, TokenRuleSet)
 
 
 def rule_tags(sentences: Sentences, rules: Any, scheme: str) -> "tuple[list[list[str | None] | None], TokenSummary]":

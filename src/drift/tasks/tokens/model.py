@@ -20,8 +20,11 @@ from drift.models.encoders import load_tagger
 from drift.models.hidden import last_layer
 from drift.models.saved import Description, read_description, save_pretrained, write_description
 from drift.tasks.tokens.decoding import decoded
+from drift.tasks.tokens.voting import Votes, voted
+from drift.weak.token_rules import TokenRuleSet
 
 FORMAT = "drift-tokens/1"
+RULES = "rules"  # the folder of the rules that vote
 BATCH_TOKENS = 4096
 
 
@@ -45,6 +48,7 @@ class TokenDescription(Description):
     entities: bool
     max_length: int = Field(ge=1, le=100_000)
     calibrated_weights: bool = False
+    votes: float | None = Field(None, ge=0)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class TokenModel:
 
     module: a token classifier of transformers. kind: frozen or finetuned. entities: whether tags are B- and I-.
     temperature: the weights of the last layer were divided by it, which calibrates the probabilities.
+    votes: rules that vote in the tagger, beside the module.
     """
 
     module: nn.Module
@@ -62,6 +67,7 @@ class TokenModel:
     entities: bool
     max_length: int = 128
     temperature: float = 1.0
+    votes: Votes | None = None
 
     def __post_init__(self) -> None:
         self.module.to(best_device())
@@ -72,7 +78,8 @@ class TokenModel:
         with torch.no_grad():
             for parameter in last_layer(module).parameters():
                 parameter.div_(temperature)
-        return replace(self, module=module, temperature=temperature)
+        votes = self.votes and replace(self.votes, weight=self.votes.weight / temperature)
+        return replace(self, module=module, temperature=temperature, votes=votes)
 
     @torch.inference_mode()
     def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
@@ -87,6 +94,9 @@ class TokenModel:
             rows = torch.tensor(batch)
             logits = tagger(**moved(windows.inputs(rows), device))
             probabilities[windows.words(rows)] = torch.softmax(logits.float(), -1).cpu().numpy()
+        if self.votes is not None:
+            codes = voted(self.votes.rules, sentences, self.classes, entities=self.entities)
+            probabilities = self.votes.added(probabilities, codes)
         return np.split(probabilities, np.cumsum([len(words) for words in sentences])[:-1]) if len(sentences) else []
 
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -100,7 +110,7 @@ class TokenModel:
         return [self.classes[code] for code in decoded(probabilities, np.array([len(probabilities)]), self.classes)]
 
     def export_onnx(self, file: Path) -> None:
-        """Write the tagger as one ONNX file, from the ids of sub-words to probabilities of tags."""
+        """Write the module as one ONNX file, from the ids of sub-words to probabilities of tags, without the votes."""
         from drift.models.onnx_export import export_classifier
 
         export_classifier(self.module, self.tokenizer, file)  # the temperature is in the weights
@@ -109,6 +119,8 @@ class TokenModel:
         """Write the model; `transformers.pipeline("token-classification", folder)` opens it, with our probabilities."""
         folder.mkdir(parents=True, exist_ok=True)
         save_pretrained(self.module, self.tokenizer, folder)
+        if self.votes is not None:
+            self.votes.rules.save(folder / RULES)
         description = {
             "format": FORMAT,
             "kind": self.kind,
@@ -117,6 +129,7 @@ class TokenModel:
             "max_length": self.max_length,
             "temperature": self.temperature,
             "calibrated_weights": True,  # 0.1 divided logits when predicting
+            "votes": None if self.votes is None else self.votes.weight,
         }
         write_description(folder, description)
 
@@ -129,6 +142,8 @@ class TokenModel:
             names = "classes", "kind", "entities", "max_length"
             model = cls(module.eval(), tokenizer, *(description[name] for name in names))
             temperature = description["temperature"]
+            if (weight := description.get("votes")) is not None:
+                model = replace(model, votes=Votes(TokenRuleSet.from_folder(folder / RULES), weight))
             if description.get("calibrated_weights"):
                 return replace(model, temperature=temperature)
             return model.calibrated(temperature)

@@ -51,6 +51,11 @@ class TokenModelSettings(EncoderSettings):
         description="Layers of the encoder to keep; auto: two thirds, as the uppermost are specialised in whole texts;"
         " default: all, or half of them if the encoder is fixed.",
     )
+    rule_votes: Annotated[float, Field(ge=0, le=100)] | Literal["auto"] = Field(
+        "auto",
+        description="Weight of the rules in the trained tagger, added to the log-probability of the tags that they"
+        " give. auto: chosen on dev, 2 without a dev set; 0: rules only train it.",
+    )
     probe: bool = Field(
         False, description="Fine-tuning: fit the last layer to the labels before the layers below it are trained."
     )

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -33,6 +34,7 @@ from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, 
 from drift.tasks.tokens.suggest import suggest_sentences
 from drift.tasks.tokens.tagging import Tagging
 from drift.tasks.tokens.uncovered import fillings, found_by, held_out_words, positive_score
+from drift.tasks.tokens.voting import best_weight, voted, votes_of
 from drift.tasks.tokens.words import LabeledWords
 from drift.training.data import TrainingData
 from drift.training.threads import threads
@@ -93,9 +95,11 @@ class TokenTask(Task):
         return {"f1": f1, "precision": "precision", "recall": "recall", "accuracy": "token accuracy"}
 
     def read(self, sources: Mapping[str, Any]) -> None:
-        self.data = read_token_data(self.config.data, sources, seed=self.config.training.seed)
-        self.use_classes(self.data.classes)
         self.rules = rules_of(self.config.data, sources)
+        self.data = read_token_data(self.config.data, {**sources, "rules": self.rules}, seed=self.config.training.seed)
+        self.use_classes(self.data.classes)
+        self.votes = votes_of(self.rules, self.config.model.rule_votes)
+        self.voting: dict[str, Any] = {"without": {}}
         self.uncovered: dict[str, Any] = {}
 
     def fingerprint(self) -> str:
@@ -125,9 +129,24 @@ class TokenTask(Task):
             training(codes),
             dev,
             lambda: self._held_out(student, data.test),
-            student.finish,
+            lambda student_, position: replace(
+                student.finish(student_, position), votes=self.votes if self.votes and self.votes.weight else None
+            ),
             notes=[],
         )
+
+    def refine(self, part: str, probabilities: np.ndarray, score: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """The probabilities with the votes of the rules, whose weight dev chooses."""
+        held_out = self.data.test if part == "test" else self.data.dev
+        if self.votes is None or held_out is None:
+            return probabilities
+        codes = voted(self.votes.rules, held_out.sentences.tokens, self.data.classes, entities=self.data.entities)
+        if part == "dev" and self.config.model.rule_votes == "auto":
+            weight, scores = best_weight(probabilities, codes, score)
+            self.votes = replace(self.votes, weight=weight)
+            self.voting["dev"] = {f"{weight:g}": f1 for weight, f1 in scores.items()}
+        self.voting["without"][part] = float(np.mean([score(each)["f1"] for each in probabilities]))
+        return self.votes.added(probabilities, codes)
 
     def facts(self) -> dict[str, Any]:
         data = self.data
@@ -143,6 +162,8 @@ class TokenTask(Task):
             facts |= {"weak_labels": weak_tag_shares(data), "uncovered": self.uncovered}
         if data.rules is not None:
             facts["rules"] = data.rules.as_dict()
+        if self.votes is not None:
+            facts["rule_votes"] = {"weight": self.votes.weight, **self.voting}
         return facts
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
@@ -170,7 +191,14 @@ class TokenTask(Task):
         return f"{tokens[target - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
 
     def notes(self) -> list[str]:
-        return list(self.data.notes)
+        if self.votes is None:
+            return list(self.data.notes)
+        weight, without = self.votes.weight, self.voting["without"]
+        listed = "".join(f"; F1 on {part} without them {100 * f1:.2f}" for part, f1 in without.items())
+        if not weight:
+            return [*self.data.notes, "the rules do not vote in the tagger: it is better without them on dev"]
+        said = f"the rules vote in the tagger, with weight {weight:g} (model.rule_votes{listed})"
+        return [*self.data.notes, f"{said}; they are in the run's folder, but not in model.onnx"]
 
     def _with_uncovered(
         self,
