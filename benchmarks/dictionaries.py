@@ -5,8 +5,8 @@
 
 A dictionary has phrases of 1 to 4 words that are drawn from the words of the training sentences of BC5CDR, so that most
 words of a sentence begin some phrase; they are written as CSV with columns phrase and type. Each size is measured in a
-process of its own, and sizes alternate, so that other load on the machine affects all. Writes
-docs/results/dictionaries.jsonl and .md.
+process of its own, and sizes alternate, so that other load on the machine affects all. Adds to
+docs/results/dictionaries.jsonl and writes dictionaries.md.
 """
 
 import argparse
@@ -35,7 +35,7 @@ TEXT = """\
 `drift label` and `drift fit --rules` with dictionaries as CSV (columns phrase and type) of up to a million entries.
 Phrases have 1 to 4 words, drawn from the words of the training sentences of BC5CDR; the 4,560 sentences are searched.
 Made by `python benchmarks/dictionaries.py`, each size in processes of its own, on one core that other work shared:
-medians of {repeats} runs. Memory is the peak of the whole process above that of a process with a dictionary of one
+medians of {repeats} or more runs. Memory is the peak of the whole process above that of a process with a dictionary of one
 entry.
 
 """
@@ -84,9 +84,9 @@ def run(sizes: list[int], repeats: int) -> None:
         files = {size: Path(folder) / f"{size}.csv" for size in (1, *sizes)}
         for size, file in files.items():
             write_dictionary(file, size, words, np.random.default_rng(0))
-        for repeat in range(repeats):
+        for _ in range(repeats):
             for size, file in files.items():
-                add_line(LINES, line := {"entries": size, "repeat": repeat, **measured(file)})
+                add_line(LINES, line := {"entries": size, **measured(file)})
                 print(line, flush=True)
 
 
@@ -110,7 +110,7 @@ def render() -> None:
         for size in sizes[1:]
     ]
     headings = ["entries", "seconds to read", "entries/s", "sentences/s", "memory, MB", "phrases found"]
-    repeats = max(line["repeat"] for line in lines) + 1
+    repeats = min(sum(line["entries"] == size for line in lines) for size in sizes)
     PAGE.write_text(TEXT.format(repeats=repeats) + "\n".join(table(headings, rows)) + "\n", encoding="utf-8")
 
 
