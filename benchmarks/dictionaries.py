@@ -35,7 +35,7 @@ TEXT = """\
 `drift label` and `drift fit --rules` with dictionaries as CSV (columns phrase and type) of up to a million entries.
 Phrases have 1 to 4 words, drawn from the words of the training sentences of BC5CDR; the 4,560 sentences are searched.
 Made by `python benchmarks/dictionaries.py`, each size in processes of its own, on one core that other work shared:
-medians of {repeats} or more runs. Memory is the peak of the whole process above that of a process with a dictionary of one
+medians of at least {repeats} runs. Memory is the peak of the process above that of one with a dictionary of one
 entry.
 
 """
