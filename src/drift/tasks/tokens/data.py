@@ -85,13 +85,18 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
     if settings.rules is not None:
         weak, summary = rule_tags(train, rules_of(settings, sources), train.scheme)
     is_weak = settings.is_weak
+    name_notes: list[str] = []
+    if settings.classes:
+        from drift.tasks.tokens.names import with_names
+
+        weak, name_notes = with_names(train, [None] * len(train) if weak is None else list(weak), settings)
     learned = [*(weak if is_weak else train.labels), *(() if more is None else more.labels)]
     classes = _classes(train, learned, "weak tag" if is_weak else "tag")
     gold_tags = train.labels
     if is_weak:  # gold tags only measure; a type without weak tags cannot be learned
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
-    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes, *filled_notes]
+    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes, *filled_notes, *name_notes]
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     if kept is not None:
         words = words_of(sizes_of(train), kept)

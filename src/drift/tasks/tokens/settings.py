@@ -32,6 +32,12 @@ class TokenDataSettings(TableSettings):
     labeled_rows: int | None = Field(
         None, ge=1, description="Keep the tags of this many sentences, drawn by seed (simulates a small budget)."
     )
+    classes: dict[str, tuple[str, ...]] | None = Field(
+        None, description="Names of entity types as a source of weak tags, each with phrases that describe it."
+    )
+    names_encoder: str = Field(
+        "default", description="Encoder of texts that compares phrases with names; name or folder."
+    )
     label_names: ClassVar[Iterable[str]] = (*LABELS, *SPANS)
     weak_names: ClassVar[Iterable[str]] = (*WEAK, *WEAK_SPANS)
 
