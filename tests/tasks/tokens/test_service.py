@@ -23,7 +23,7 @@ SENTENCES = [["john"], *small_sentences(20)["tokens"]]
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[TokenModel, Path]:
     """A tagger that often prefers I- without a B-, and its folder."""
     module, tokenizer = load_tagger(small_word_encoder(tmp_path_factory.mktemp("encoder")), CLASSES, seed=1)
-    model = TokenModel(module.eval(), tokenizer, CLASSES, "finetuned", entities=True).calibrated(1.7)
+    model = TokenModel(module.eval(), tokenizer, CLASSES, "finetuned", entities=True, restart=-1.0).calibrated(1.7)
     folder = tmp_path_factory.mktemp("run") / "model"
     model.save(folder)
     model.export_onnx(folder / "model.onnx")

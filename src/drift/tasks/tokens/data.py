@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from drift.data.sentences import Sentences, read_sentences
 from drift.data.table_splits import split_table
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
+from drift.tasks.tokens.decoding import restart_odds
 from drift.tasks.tokens.filled import with_filled_tags
 from drift.tasks.tokens.settings import TokenDataSettings
 
@@ -71,6 +72,13 @@ class TokenData:
     @property
     def outside(self) -> int:
         return self.classes.index(OUTSIDE)
+
+    @cached_property
+    def restart(self) -> float:
+        """How rarely an entity follows another one of its type, in the tags to learn from; see `restart_odds`."""
+        if not self.entities:
+            return 0.0
+        return restart_odds(self.gold if self.weak is None else self.weak, sizes_of(self.sentences), self.classes)
 
 
 def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, seed: int) -> TokenData:

@@ -29,7 +29,7 @@ def judge(
 
     probabilities: `(words, C)`, before the temperature. rules: a file or a TokenRuleSet; None without rules.
     """
-    tagging = Tagging([*data.classes, *part.unknown], part.sizes, data.entities)
+    tagging = Tagging([*data.classes, *part.unknown], part.sizes, data.entities, model.restart)
     labels = part.codes
     codes = tagging.decoded(probabilities)
     truth, predicted = tagging.sentences(labels), tagging.sentences(codes)

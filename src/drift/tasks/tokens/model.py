@@ -49,6 +49,7 @@ class TokenDescription(Description):
     max_length: int = Field(ge=1, le=100_000)
     calibrated_weights: bool = False
     votes: float | None = Field(None, ge=0)
+    restart: float = Field(0.0, le=0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class TokenModel:
 
     module: a token classifier of transformers. kind: frozen or finetuned. entities: whether tags are B- and I-.
     temperature: the weights of the last layer were divided by it, which calibrates the probabilities.
-    votes: rules that vote in the tagger, beside the module.
+    votes: rules that vote in the tagger, beside the module. restart: see `drift.tasks.tokens.decoding`.
     """
 
     module: nn.Module
@@ -68,6 +69,7 @@ class TokenModel:
     max_length: int = 128
     temperature: float = 1.0
     votes: Votes | None = None
+    restart: float = 0.0
 
     def __post_init__(self) -> None:
         self.module.to(best_device())
@@ -107,7 +109,8 @@ class TokenModel:
         """The most likely tags of the words of a sentence; with entities, of those where I- follows its B-."""
         if not self.entities:
             return [self.classes[code] for code in probabilities.argmax(-1)]
-        return [self.classes[code] for code in decoded(probabilities, np.array([len(probabilities)]), self.classes)]
+        codes = decoded(probabilities, np.array([len(probabilities)]), self.classes, self.restart)
+        return [self.classes[code] for code in codes]
 
     def export_onnx(self, file: Path) -> None:
         """Write the module as one ONNX file, from the ids of sub-words to probabilities of tags, without the votes."""
@@ -129,6 +132,7 @@ class TokenModel:
             "max_length": self.max_length,
             "temperature": self.temperature,
             "calibrated_weights": True,  # 0.1 divided logits when predicting
+            "restart": self.restart,
             "votes": None if self.votes is None else self.votes.weight,
         }
         write_description(folder, description)
@@ -142,6 +146,7 @@ class TokenModel:
             names = "classes", "kind", "entities", "max_length"
             model = cls(module.eval(), tokenizer, *(description[name] for name in names))
             temperature = description["temperature"]
+            model = replace(model, restart=description.get("restart", 0.0))
             if (weight := description.get("votes")) is not None:
                 model = replace(model, votes=Votes(TokenRuleSet.from_folder(folder / RULES), weight))
             if description.get("calibrated_weights"):

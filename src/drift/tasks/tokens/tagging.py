@@ -16,11 +16,13 @@ class Tagging:
     tags: the class names, with O. sizes: number of words of each sentence.
     entities: tags are B- and I-; in given tags, an I- without a B- before it starts an entity. Otherwise every token
         that is not O counts by itself.
+    restart: the log-odds with which an entity begins right after another one of its type; see `restart_odds`.
     """
 
     tags: Sequence[str]
     sizes: np.ndarray
     entities: bool
+    restart: float = 0.0
 
     def __call__(self, probabilities: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         """The scores of the most likely valid tags. probabilities: `(n, C)`; labels: `(n,)`."""
@@ -30,7 +32,7 @@ class Tagging:
         """The most likely tags, `(n,)`; with entities, of those that are valid."""
         if not self.entities:
             return np.asarray(probabilities.argmax(-1))
-        return decoded(probabilities, self.sizes, self.tags[: probabilities.shape[1]])
+        return decoded(probabilities, self.sizes, self.tags[: probabilities.shape[1]], self.restart)
 
     def scores(self, predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         """F1, precision, recall, and accuracy over all words. predicted, labels: `(n,)`."""

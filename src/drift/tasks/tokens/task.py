@@ -129,9 +129,7 @@ class TokenTask(Task):
             training(codes),
             dev,
             lambda: self._held_out(student, data.test),
-            lambda student_, position: replace(
-                student.finish(student_, position), votes=self.votes if self.votes and self.votes.weight else None
-            ),
+            lambda module, position: self._kept(student.finish(module, position)),
             notes=[],
         )
 
@@ -199,6 +197,11 @@ class TokenTask(Task):
             return [*self.data.notes, "the rules do not vote in the tagger: it is better without them on dev"]
         said = f"the rules vote in the tagger, with weight {weight:g} (model.rule_votes{listed})"
         return [*self.data.notes, f"{said}; they are in the run's folder, but not in model.onnx"]
+
+    def _kept(self, model: TokenModel) -> TokenModel:
+        """The tagger with what is not in its module: transitions, and rules that vote."""
+        votes = self.votes if self.votes is not None and self.votes.weight else None
+        return replace(model, votes=votes, restart=self.data.restart)
 
     def _with_uncovered(
         self,
@@ -282,5 +285,5 @@ class TokenTask(Task):
         rows_type = Labeled if examples.counts is None else LabeledWords
         return HeldOut(
             rows_type(examples, torch.arange(len(examples)), codes),
-            Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities),
+            Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities, self.data.restart),
         )
