@@ -17,6 +17,7 @@ from typing import Any
 
 from drift.runs.fit import fit
 from drift.tasks.scoring import mean_and_spread
+from few_tags import few_tags_section
 from recorded import RESULTS, add_line, read_lines, table
 from tokens import bc5cdr_rules
 
@@ -98,7 +99,7 @@ def render() -> None:
                     f"{max(line['minutes'] for line in weak):.1f}",
                 ]
             )
-    PAGE.write_text(TEXT + "\n".join(table(HEADINGS, rows)) + "\n", encoding="utf-8")
+    PAGE.write_text(TEXT + "\n".join(table(HEADINGS, rows)) + "\n" + few_tags_section(), encoding="utf-8")
 
 
 def _spread(values: list[float]) -> str:

@@ -222,3 +222,22 @@ def test_python_files(tmp_path: Path) -> None:
             TokenRuleSet.from_file(written(tmp_path, wrong, "wrong.py"))
     with pytest.raises(FileError, match="is not there"):
         TokenRuleSet.from_file(tmp_path / "none.py")
+
+
+def test_a_dictionary_alone_is_a_file_of_rules(tmp_path: Path) -> None:
+    (tmp_path / "terms.csv").write_text("phrase,type\nfolic acid,Chemical\npain,Disease\n", encoding="utf-8")
+    rules = TokenRuleSet.from_file(tmp_path / "terms.csv")
+    assert rules.types == ("Chemical", "Disease")
+    assert [span.type for span in rules.find(Sentence(["Folic", "acid", "pain"]))[0]] == ["Chemical", "Disease"]
+
+
+def test_types_of_a_dictionary_are_checked_with_their_row(tmp_path: Path) -> None:
+    (tmp_path / "terms.csv").write_text("phrase,type\nacid,Chemical\npain,Desease\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"terms\.csv, row 2: 'Desease' is not among the types.*Disease"):
+        TokenRuleSet([{"name": "r", "gazetteer": "terms.csv"}], ["Chemical", "Disease"], folder=tmp_path)
+
+
+def test_plurals() -> None:
+    assert one(["drugs", "therapy", "therapies"], phrases=["drug", "therapy"], plural=True) == [(0, 1), (1, 2), (2, 3)]
+    with pytest.raises(ConfigError, match="plural goes with phrases"):
+        TokenRuleSet([{"name": "r", "type": "X", "token": "x", "plural": True}])

@@ -1,4 +1,4 @@
-"""Export of a text classifier to one ONNX file, from token ids to probabilities, for use without torch."""
+"""Export of a classifier of texts or words to one ONNX file, from token ids to probabilities, for use without torch."""
 
 import copy
 import os
@@ -40,11 +40,11 @@ class _Probabilities(nn.Module):
 def export_classifier(
     module: nn.Module, tokenizer: Any, path: str | os.PathLike[str], *, temperature: float = 1.0
 ) -> None:
-    """Write a fine-tuned classifier or a `FrozenClassifier` as an ONNX file.
+    """Write a fine-tuned classifier, a `FrozenClassifier` or a tagger as an ONNX file.
 
     The graph takes `input_ids` and `attention_mask`, int64 of any shape `(N, T)`, and returns `probabilities`,
-    `(N, C)`: the softmax of logits / temperature. Its results are compared with torch's before the file is created;
-    StateError if they differ.
+    `(N, C)`, or of a tagger `(N, T, C)`: the softmax of logits / temperature. Its results are compared with torch's
+    before the file is created; StateError if they differ.
 
     module: the classifier.
     tokenizer: its tokenizer, for the inputs of the comparison.

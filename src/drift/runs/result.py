@@ -156,6 +156,10 @@ class Predictions:
     score: Score
     start: np.ndarray | None = None
 
+    def score_of(self, probabilities: np.ndarray) -> Any:
+        """The scores of other probabilities of the same rows, `(n, C)`."""
+        return self.score(probabilities, self.labels)
+
 
 def add_search(run: Run, search: Mapping[str, Any]) -> Run:
     """Add the result of a search of settings to a run's record. search: its `account`, and a `note` that sums it up."""

@@ -203,8 +203,11 @@ def _train(
         for name, part in held_out.items()
         if part is not None
     }
+    for name, each in predictions.items():  # dev before test
+        refined = task.refine(name, each.probabilities, each.score_of)
+        predictions[name] = replace(each, probabilities=refined)
     kept = keep(task, outcome, predictions.get("dev"), trainer.selection.scores)
-    model = finished(kept.position)
+    model = task.complete(finished(kept.position))
     if kept.temperature is not None:
         model = model.calibrated(kept.temperature)
     record = build_record(task, prepared.training.budget, outcome, predictions, kept, model)

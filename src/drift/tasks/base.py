@@ -161,6 +161,17 @@ class Task(ABC):
         """Simple answers on dev or test by name, to compare the model with: probabilities `(n, C)`. Default: none."""
         return {}
 
+    def refine(self, part: str, probabilities: np.ndarray, score: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """What the model to keep answers on dev or test, if it uses more than the trained student. Dev comes first.
+
+        probabilities: of the student, `(seeds, n, C)`. score: of the probabilities of one seed, `(n, C)`.
+        """
+        return probabilities
+
+    def complete(self, model: Any) -> Any:
+        """The model to keep with what `refine` adds, from the model that `Prepared.finish` made. Default: unchanged."""
+        return model
+
     def judge_flips(self, flips: Flips) -> dict[str, Any]:
         """Fields of the record about what the second phase changed on watched rows. flips: of the kept trial."""
         return {}

@@ -22,12 +22,14 @@ class TokenRule(Strict):
     type: Word | None = Field(default=None, description="Entity type of what the rule finds; O: outside of entities.")
     gazetteer: Word | None = Field(
         default=None,
-        description="A file with one phrase per line; with TYPE, a tab and a phrase if the rule has no type.",
+        description="A file with one phrase per line, with TYPE, a tab and a phrase if the rule has no type; or a table"
+        " with columns phrase, type, aliases and case.",
     )
     phrases: Words | None = Field(default=None, description="The phrases, inline.")
     pattern: Pattern | None = Field(default=None, description="Pattern (re2 syntax) to find in the text.")
     token: Pattern | None = Field(default=None, description="Pattern (re2 syntax) to find in a single token.")
     case: CasePolicy = Field(default="smart", description="Whether phrases match case: exact, lower or smart.")
+    plural: bool = Field(default=False, description="Whether the regular English plural of each phrase is found, too.")
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False, description="Weight of its votes.")
 
     @model_validator(mode="after")
@@ -40,6 +42,8 @@ class TokenRule(Strict):
             raise ValueError("type is missing; name the type it votes for")
         if "case" in self.model_fields_set and asked[0] in ("pattern", "token"):
             raise ValueError("case goes with phrases; a pattern matches case unless it begins with (?i)")
+        if self.plural and asked[0] in ("pattern", "token"):
+            raise ValueError("plural goes with phrases; a pattern matches plurals if it ends in s?")
         return self
 
 

@@ -20,10 +20,6 @@ def cases(draw: st.DrawFn, tags: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.array(sizes), np.array(draw(codes)), np.array(draw(codes))
 
 
-def one_hot(codes: np.ndarray, tags: int) -> np.ndarray:
-    return np.eye(tags)[codes]
-
-
 @given(cases(len(TAGS)))
 def test_entities_are_counted_as_seqeval_does_once_repaired(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     from seqeval.scheme import IOB2
@@ -31,7 +27,7 @@ def test_entities_are_counted_as_seqeval_does_once_repaired(case: tuple[np.ndarr
     sizes, predicted, labels = case
     tagging = Tagging(TAGS, sizes, entities=True)
     truth, answer = tagging.sentences(labels), tagging.sentences(predicted)
-    got = tagging(one_hot(predicted, len(TAGS)), labels)
+    got = tagging.scores(predicted, labels)
     for name, oracle in (("f1", "f1_score"), ("precision", "precision_score"), ("recall", "recall_score")):
         score = getattr(seqeval_metrics, oracle)
         assert got[name] == pytest.approx(score(truth, answer, mode="strict", scheme=IOB2, zero_division=0))
@@ -44,7 +40,7 @@ def test_slots_are_counted_by_token(case: tuple[np.ndarray, np.ndarray, np.ndarr
     from sklearn.metrics import precision_recall_fscore_support
 
     sizes, predicted, labels = case
-    got = Tagging(SLOTS, sizes, entities=False)(one_hot(predicted, len(SLOTS)), labels)
+    got = Tagging(SLOTS, sizes, entities=False)(np.eye(len(SLOTS))[predicted], labels)
     precision, recall, f1, _ = precision_recall_fscore_support(
         labels, predicted, labels=[0, 2], average="micro", zero_division=0
     )
@@ -59,7 +55,7 @@ def test_types_are_counted_as_seqeval_does(case: tuple[np.ndarray, np.ndarray, n
     sizes, predicted, labels = case
     tagging = Tagging(TAGS, sizes, entities=True)
     truth, answer = tagging.sentences(labels), tagging.sentences(predicted)
-    got = tagging.by_type(one_hot(predicted, len(TAGS)), labels)
+    got = tagging.by_type(predicted, labels)
     assert list(got) == ["LOC", "PER", "all"]
     if {*predicted, *labels} == {0}:  # seqeval has no report without types
         assert all(set(scores.values()) == {0} for scores in got.values())
@@ -81,10 +77,7 @@ def test_scores_by_type_add_up(tags: list[str], entities: bool) -> None:
     labels = generator.integers(0, len(tags), sizes.sum())
     predicted = np.where(generator.random(len(labels)) < 0.7, labels, generator.integers(0, len(tags), len(labels)))
     tagging = Tagging(tags, sizes, entities)
-    scores, by_type = (
-        tagging(one_hot(predicted, len(tags)), labels),
-        tagging.by_type(one_hot(predicted, len(tags)), labels),
-    )
+    scores, by_type = tagging.scores(predicted, labels), tagging.by_type(predicted, labels)
     assert by_type["all"]["f1"] == pytest.approx(scores["f1"])
     assert by_type["all"]["true"] == sum(scores["true"] for name, scores in by_type.items() if name != "all")
 
@@ -93,4 +86,4 @@ def test_an_entity_ends_with_its_sentence() -> None:
     predicted = np.array([1, 2])
     tags = TAGS, np.array([1, 1]), True
     assert Tagging(*tags).sentences(predicted) == [["B-LOC"], ["B-LOC"]]
-    assert Tagging(*tags)(one_hot(predicted, 5), np.array([1, 1]))["f1"] == 1.0
+    assert Tagging(*tags).scores(predicted, np.array([1, 1]))["f1"] == 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from drift.data.sentences import Sentences, read_sentences
 from drift.data.table_splits import split_table
 from drift.data.tags import OUTSIDE, split_tag, tag_set
 from drift.errors import ConfigError, LabelError
+from drift.tasks.tokens.decoding import restart_odds
 from drift.tasks.tokens.filled import with_filled_tags
 from drift.tasks.tokens.settings import TokenDataSettings
 
@@ -72,6 +73,13 @@ class TokenData:
     def outside(self) -> int:
         return self.classes.index(OUTSIDE)
 
+    @cached_property
+    def restart(self) -> float:
+        """How rarely an entity follows another one of its type, in the tags to learn from; see `restart_odds`."""
+        if not self.entities:
+            return 0.0
+        return restart_odds(self.gold if self.weak is None else self.weak, sizes_of(self.sentences), self.classes)
+
 
 def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, seed: int) -> TokenData:
     """Read all tables. sources: train, unlabeled, dev, test and rules, as paths or objects."""
@@ -85,13 +93,18 @@ def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, 
     if settings.rules is not None:
         weak, summary = rule_tags(train, rules_of(settings, sources), train.scheme)
     is_weak = settings.is_weak
+    name_notes: list[str] = []
+    if settings.classes:
+        from drift.tasks.tokens.names import with_names
+
+        weak, name_notes = with_names(train, [None] * len(train) if weak is None else list(weak), settings)
     learned = [*(weak if is_weak else train.labels), *(() if more is None else more.labels)]
     classes = _classes(train, learned, "weak tag" if is_weak else "tag")
     gold_tags = train.labels
     if is_weak:  # gold tags only measure; a type without weak tags cannot be learned
         gold_tags = [tags and [tag if tag in classes else None for tag in tags] for tags in train.labels]
     gold, weak_codes = _codes(train, gold_tags, classes), _codes(train, weak, classes) if is_weak else None
-    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes, *filled_notes]
+    sentences, notes = train, [*settings.recognition_notes(), *column_notes, *train.notes, *filled_notes, *name_notes]
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     if kept is not None:
         words = words_of(sizes_of(train), kept)
@@ -173,8 +186,14 @@ def _is_of_held_out(label: str | None, weak: str, tables: Mapping[str, Any], set
 
 
 def rules_of(settings: TokenDataSettings, sources: Mapping[str, Any]) -> Any:
-    """The rules of a run: a TokenRuleSet that was passed in Python, else the path of a file; None without rules."""
-    return settings.rules if sources.get("rules") is None else sources["rules"]
+    """The rules of a run as a TokenRuleSet; None without rules."""
+    rules = settings.rules if sources.get("rules") is None else sources["rules"]
+    if rules is None:
+        return None
+    from drift.weak.arguments import as_rules
+    from drift.weak.token_rules import TokenRuleSet
+
+    return as_rules(rules, TokenRuleSet)
 
 
 def rule_tags(sentences: Sentences, rules: Any, scheme: str) -> "tuple[list[list[str | None] | None], TokenSummary]":

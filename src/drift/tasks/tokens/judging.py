@@ -29,11 +29,12 @@ def judge(
 
     probabilities: `(words, C)`, before the temperature. rules: a file or a TokenRuleSet; None without rules.
     """
-    tagging = Tagging([*data.classes, *part.unknown], part.sizes, data.entities)
+    tagging = Tagging([*data.classes, *part.unknown], part.sizes, data.entities, model.restart)
     labels = part.codes
-    truth, predicted = tagging.sentences(labels), tagging.sentences(probabilities.argmax(-1))
+    codes = tagging.decoded(probabilities)
+    truth, predicted = tagging.sentences(labels), tagging.sentences(codes)
     judged: dict[str, Any] = {
-        "by_type": tagging.by_type(probabilities, labels),
+        "by_type": tagging.by_type(codes, labels),
         "errors": errors_by_type(truth, predicted, data.scheme),
         "calibration": judge_confidence(probabilities, labels, model.temperature),
         "samples": _samples(part.sentences.tokens, {"true": truth, "model": predicted}, data.scheme, _has_entities),
@@ -67,7 +68,7 @@ def weak_tag_shares(data: TokenData) -> dict[str, Any]:
         words = words_of(sizes, known)
         weak = np.where(data.weak == UNLABELED, data.outside, data.weak)[words]
         tagging = Tagging(data.classes, sizes[known], data.entities)
-        by_type = tagging.by_type(np.eye(len(data.classes))[weak], data.gold[words])
+        by_type = tagging.by_type(weak, data.gold[words])
         shares |= {"sentences": len(known), "by_type": by_type}
     return shares
 

@@ -13,15 +13,18 @@ from torch import Tensor, nn
 
 from drift.data.batches import batches_by_length
 from drift.data.examples import moved
-from drift.data.tags import repaired
 from drift.data.windows import make_windows
-from drift.errors import ConfigError, DataError
+from drift.errors import DataError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import load_tagger
 from drift.models.hidden import last_layer
 from drift.models.saved import Description, read_description, save_pretrained, write_description
+from drift.tasks.tokens.decoding import decoded
+from drift.tasks.tokens.voting import Votes, voted
+from drift.weak.token_rules import TokenRuleSet
 
 FORMAT = "drift-tokens/1"
+RULES = "rules"  # the folder of the rules that vote
 BATCH_TOKENS = 4096
 
 
@@ -45,6 +48,8 @@ class TokenDescription(Description):
     entities: bool
     max_length: int = Field(ge=1, le=100_000)
     calibrated_weights: bool = False
+    votes: float | None = Field(None, ge=0)
+    restart: float = Field(0.0, le=0)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class TokenModel:
 
     module: a token classifier of transformers. kind: frozen or finetuned. entities: whether tags are B- and I-.
     temperature: the weights of the last layer were divided by it, which calibrates the probabilities.
+    votes: rules that vote in the tagger, beside the module. restart: see `drift.tasks.tokens.decoding`.
     """
 
     module: nn.Module
@@ -62,6 +68,8 @@ class TokenModel:
     entities: bool
     max_length: int = 128
     temperature: float = 1.0
+    votes: Votes | None = None
+    restart: float = 0.0
 
     def __post_init__(self) -> None:
         self.module.to(best_device())
@@ -72,7 +80,8 @@ class TokenModel:
         with torch.no_grad():
             for parameter in last_layer(module).parameters():
                 parameter.div_(temperature)
-        return replace(self, module=module, temperature=temperature)
+        votes = self.votes and replace(self.votes, weight=self.votes.weight / temperature)
+        return replace(self, module=module, temperature=temperature, votes=votes)
 
     @torch.inference_mode()
     def predict_proba(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
@@ -87,6 +96,9 @@ class TokenModel:
             rows = torch.tensor(batch)
             logits = tagger(**moved(windows.inputs(rows), device))
             probabilities[windows.words(rows)] = torch.softmax(logits.float(), -1).cpu().numpy()
+        if self.votes is not None:
+            codes = voted(self.votes.rules, sentences, self.classes, entities=self.entities)
+            probabilities = self.votes.added(probabilities, codes)
         return np.split(probabilities, np.cumsum([len(words) for words in sentences])[:-1]) if len(sentences) else []
 
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -94,17 +106,24 @@ class TokenModel:
         return [self.tags(probabilities) for probabilities in self.predict_proba(sentences)]
 
     def tags(self, probabilities: np.ndarray) -> list[str]:
-        """The most likely tag of each word of a sentence; an I- without a B- before it starts an entity."""
-        tags = [self.classes[code] for code in probabilities.argmax(-1)]
-        return [str(tag) for tag in repaired(tags)] if self.entities else tags
+        """The most likely tags of the words of a sentence; with entities, of those where I- follows its B-."""
+        if not self.entities:
+            return [self.classes[code] for code in probabilities.argmax(-1)]
+        codes = decoded(probabilities, np.array([len(probabilities)]), self.classes, self.restart)
+        return [self.classes[code] for code in codes]
 
     def export_onnx(self, file: Path) -> None:
-        raise ConfigError("a tagger is not written as ONNX; its folder opens with transformers")
+        """Write the module as one ONNX file, from the ids of sub-words to probabilities of tags, without the votes."""
+        from drift.models.onnx_export import export_classifier
+
+        export_classifier(self.module, self.tokenizer, file)  # the temperature is in the weights
 
     def save(self, folder: Path) -> None:
         """Write the model; `transformers.pipeline("token-classification", folder)` opens it, with our probabilities."""
         folder.mkdir(parents=True, exist_ok=True)
         save_pretrained(self.module, self.tokenizer, folder)
+        if self.votes is not None:
+            self.votes.rules.save(folder / RULES)
         description = {
             "format": FORMAT,
             "kind": self.kind,
@@ -113,6 +132,8 @@ class TokenModel:
             "max_length": self.max_length,
             "temperature": self.temperature,
             "calibrated_weights": True,  # 0.1 divided logits when predicting
+            "restart": self.restart,
+            "votes": None if self.votes is None else self.votes.weight,
         }
         write_description(folder, description)
 
@@ -125,6 +146,9 @@ class TokenModel:
             names = "classes", "kind", "entities", "max_length"
             model = cls(module.eval(), tokenizer, *(description[name] for name in names))
             temperature = description["temperature"]
+            model = replace(model, restart=description.get("restart", 0.0))
+            if (weight := description.get("votes")) is not None:
+                model = replace(model, votes=Votes(TokenRuleSet.from_folder(folder / RULES), weight))
             if description.get("calibrated_weights"):
                 return replace(model, temperature=temperature)
             return model.calibrated(temperature)

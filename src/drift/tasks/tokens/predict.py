@@ -82,13 +82,14 @@ def evaluate_sentences(run: Trained, source: Any, options: TableOptions) -> dict
     sentences = read_sentences(source, tokens=column, label=label, weak="", encoding=encoding, scheme=scheme)
     part = tagged_sentences(sentences, model.classes, refuse=False)
     probabilities = np.concatenate(model.predict_proba(part.sentences.tokens))
-    tagging = Tagging([*model.classes, *part.unknown], part.sizes, model.entities)
+    tagging = Tagging([*model.classes, *part.unknown], part.sizes, model.entities, model.restart)
+    predicted = tagging.decoded(probabilities)
     return {
         "rows": len(sentences),
         "labeled_rows": len(part.sentences),
-        **tagging(probabilities, part.codes),
+        **tagging.scores(predicted, part.codes),
         "calibration_error": calibration_error(probabilities, part.codes),
-        "by_type": tagging.by_type(probabilities, part.codes),
+        "by_type": tagging.by_type(predicted, part.codes),
         "notes": part.notes,
     }
 

@@ -30,6 +30,14 @@ class Uncovered(Part):
     dev: dict[Literal["ignore", "O", "common"], float] | None = None
 
 
+class RuleVotes(Part):
+    """Rules that vote in the tagger. dev: F1 by weight, if dev chose. without: F1 without votes, by part."""
+
+    weight: float
+    dev: dict[str, float] | None = None
+    without: dict[Literal["dev", "test"], float]
+
+
 class Sample(Part):
     """A sentence with spans `[start, end, type]` by their origin, such as "true", "weak" and "model"."""
 
@@ -90,6 +98,7 @@ class TokenRecord(RunRecord):
     weak_labels: WeakTagShares | None = None
     uncovered: Uncovered | None = None
     rules: RuleSetFacts | None = None
+    rule_votes: RuleVotes | None = None
 
     def faults(self) -> list[str]:
         faults = super().faults()

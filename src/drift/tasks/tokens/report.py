@@ -55,6 +55,12 @@ def weak_tag_sections(record: TokenRecord) -> list[Section]:
     if record.uncovered is not None and record.uncovered.dev is not None:
         scores = ", ".join(f"{UNCOVERED[way]}: {100 * score:.2f}" for way, score in record.uncovered.dev.items())
         text.append(f"That was chosen on dev, by the F1 of the start in % ({scores}).")
+    if (votes := record.rule_votes) is not None:
+        without = ", ".join(f"{part} {100 * f1:.2f}" for part, f1 in votes.without.items())
+        text.append(
+            f"The rules vote in the trained tagger, with weight {votes.weight:g}."
+            + (f" Its F1 in % without them: {without}." if without else "")
+        )
     if record.rules is not None:
         tables.append(_rules(record.rules))
     return [Section("Weak tags", text, tables)]

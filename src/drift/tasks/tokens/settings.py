@@ -32,6 +32,12 @@ class TokenDataSettings(TableSettings):
     labeled_rows: int | None = Field(
         None, ge=1, description="Keep the tags of this many sentences, drawn by seed (simulates a small budget)."
     )
+    classes: dict[str, tuple[str, ...]] | None = Field(
+        None, description="Names of entity types as a source of weak tags, each with phrases that describe it."
+    )
+    names_encoder: str = Field(
+        "default", description="Encoder of texts that compares phrases with names; name or folder."
+    )
     label_names: ClassVar[Iterable[str]] = (*LABELS, *SPANS)
     weak_names: ClassVar[Iterable[str]] = (*WEAK, *WEAK_SPANS)
 
@@ -50,6 +56,11 @@ class TokenModelSettings(EncoderSettings):
         None,
         description="Layers of the encoder to keep; auto: two thirds, as the uppermost are specialised in whole texts;"
         " default: all, or half of them if the encoder is fixed.",
+    )
+    rule_votes: Annotated[float, Field(ge=0, le=100)] | Literal["auto"] = Field(
+        "auto",
+        description="Weight of the rules in the trained tagger, added to the log-probability of the tags that they"
+        " give. auto: chosen on dev, 2 without a dev set; 0: rules only train it.",
     )
     probe: bool = Field(
         False, description="Fine-tuning: fit the last layer to the labels before the layers below it are trained."

@@ -160,8 +160,9 @@ FROZEN = Kind(
     _frozen,
     stacked=True,
     averaged=True,
+    exports_onnx=True,
     tip="--finetune trains its layers, too",
     large=True,
 )
-FINETUNED = Kind("finetuned", "a fine-tuned encoder", _finetuned, large=True)
+FINETUNED = Kind("finetuned", "a fine-tuned encoder", _finetuned, exports_onnx=True, large=True)
 KINDS = {kind.name: kind for kind in (FROZEN, FINETUNED)}

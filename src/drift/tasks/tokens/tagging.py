@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drift.data.tags import OUTSIDE, repaired
+from drift.tasks.tokens.decoding import decoded
 
 
 @dataclass(frozen=True)
@@ -13,23 +14,34 @@ class Tagging:
     """Scores the tags of some sentences from the probabilities of all their words, sentence after sentence.
 
     tags: the class names, with O. sizes: number of words of each sentence.
-    entities: tags are B- and I-; an I- without a B- before it starts an entity. Otherwise every token that is not O
-        counts by itself.
+    entities: tags are B- and I-; in given tags, an I- without a B- before it starts an entity. Otherwise every token
+        that is not O counts by itself.
+    restart: the log-odds with which an entity begins right after another one of its type; see `restart_odds`.
     """
 
     tags: Sequence[str]
     sizes: np.ndarray
     entities: bool
+    restart: float = 0.0
 
     def __call__(self, probabilities: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-        """F1, precision, recall, and accuracy over all words. probabilities: `(n, C)`; labels: `(n,)`."""
-        predicted = probabilities.argmax(-1)
+        """The scores of the most likely valid tags. probabilities: `(n, C)`; labels: `(n,)`."""
+        return self.scores(self.decoded(probabilities), labels)
+
+    def decoded(self, probabilities: np.ndarray) -> np.ndarray:
+        """The most likely tags, `(n,)`; with entities, of those that are valid."""
+        if not self.entities:
+            return np.asarray(probabilities.argmax(-1))
+        return decoded(probabilities, self.sizes, self.tags[: probabilities.shape[1]], self.restart)
+
+    def scores(self, predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+        """F1, precision, recall, and accuracy over all words. predicted, labels: `(n,)`."""
         right, predicted_count, true = (len(spans) for spans in self._compared(predicted, labels))
         return {**_scores(right, predicted_count, true), "accuracy": float((predicted == labels).mean())}
 
-    def by_type(self, probabilities: np.ndarray, labels: np.ndarray) -> dict[str, dict[str, float]]:
+    def by_type(self, predicted: np.ndarray, labels: np.ndarray) -> dict[str, dict[str, float]]:
         """F1, precision, recall and the number of true spans, by type and over all types ("all", micro average)."""
-        compared = self._compared(probabilities.argmax(-1), labels)
+        compared = self._compared(predicted, labels)
         types = self._types
         counts = np.array([np.bincount(spans % len(types), minlength=len(types)) for spans in compared])
         by_type = {**dict(zip(types, counts.T.tolist(), strict=True)), "all": counts.sum(1).tolist()}

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import nn
 from drift.data.cache import content_key
 from drift.data.examples import Labeled
 from drift.data.labels import UNLABELED
-from drift.data.tags import OUTSIDE
+from drift.data.tags import OUTSIDE, repaired
 from drift.errors import ConfigError
 from drift.methods.method import INDEPENDENT_ROWS
 from drift.methods.supervised import Supervised, SupervisedSettings
@@ -27,11 +28,13 @@ from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
 from drift.tasks.tokens.record import TokenRecord
 from drift.tasks.tokens.report import type_sections, weak_tag_sections
+from drift.tasks.tokens.service import service_lines
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
 from drift.tasks.tokens.suggest import suggest_sentences
 from drift.tasks.tokens.tagging import Tagging
 from drift.tasks.tokens.uncovered import fillings, found_by, held_out_words, positive_score
+from drift.tasks.tokens.voting import best_weight, voted, votes_of
 from drift.tasks.tokens.words import LabeledWords
 from drift.training.data import TrainingData
 from drift.training.threads import threads
@@ -65,6 +68,7 @@ class TokenTask(Task):
     predict_chunks, evaluate = staticmethod(predict_sentences), staticmethod(evaluate_sentences)
     check, suggest = staticmethod(check_sentences), staticmethod(suggest_sentences)
     result_sections, weak_label_sections = staticmethod(type_sections), staticmethod(weak_tag_sections)
+    service_lines = staticmethod(service_lines)
 
     @classmethod
     def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:
@@ -91,9 +95,11 @@ class TokenTask(Task):
         return {"f1": f1, "precision": "precision", "recall": "recall", "accuracy": "token accuracy"}
 
     def read(self, sources: Mapping[str, Any]) -> None:
-        self.data = read_token_data(self.config.data, sources, seed=self.config.training.seed)
-        self.use_classes(self.data.classes)
         self.rules = rules_of(self.config.data, sources)
+        self.data = read_token_data(self.config.data, {**sources, "rules": self.rules}, seed=self.config.training.seed)
+        self.use_classes(self.data.classes)
+        self.votes = votes_of(self.rules, self.config.model.rule_votes)
+        self.voting: dict[str, Any] = {"without": {}}
         self.uncovered: dict[str, Any] = {}
 
     def fingerprint(self) -> str:
@@ -127,6 +133,19 @@ class TokenTask(Task):
             notes=list(student.notes),
         )
 
+    def refine(self, part: str, probabilities: np.ndarray, score: Callable[[np.ndarray], Any]) -> np.ndarray:
+        """The probabilities with the votes of the rules, whose weight dev chooses."""
+        held_out = self.data.test if part == "test" else self.data.dev
+        if self.votes is None or held_out is None:
+            return probabilities
+        codes = voted(self.votes.rules, held_out.sentences.tokens, self.data.classes, entities=self.data.entities)
+        if part == "dev" and self.config.model.rule_votes == "auto":
+            weight, scores = best_weight(probabilities, codes, score)
+            self.votes = replace(self.votes, weight=weight)
+            self.voting["dev"] = {f"{weight:g}": f1 for weight, f1 in scores.items()}
+        self.voting["without"][part] = float(np.mean([score(each)["f1"] for each in probabilities]))
+        return self.votes.added(probabilities, codes)
+
     def facts(self) -> dict[str, Any]:
         data = self.data
         facts: dict[str, Any] = {
@@ -141,6 +160,8 @@ class TokenTask(Task):
             facts |= {"weak_labels": weak_tag_shares(data), "uncovered": self.uncovered}
         if data.rules is not None:
             facts["rules"] = data.rules.as_dict()
+        if self.votes is not None:
+            facts["rule_votes"] = {"weight": self.votes.weight, **self.voting}
         return facts
 
     def judge(self, part: str, probabilities: np.ndarray, model: Any) -> dict[str, Any]:
@@ -156,7 +177,9 @@ class TokenTask(Task):
         if tags is None:
             return {}
         code_of = {tag: code for code, tag in enumerate(self.data.classes)}
-        codes = [code_of.get(tag or OUTSIDE, self.data.outside) for sentence in tags for tag in sentence or ()]
+        filled = [[tag or OUTSIDE for tag in sentence or ()] for sentence in tags]
+        valid = map(repaired, filled) if self.data.entities else filled
+        codes = [code_of.get(str(tag), self.data.outside) for sentence in valid for tag in sentence]
         return {"rules" if self.rules is not None else "weak tags": np.eye(len(code_of))[codes]}
 
     def describe(self, target: int) -> str:
@@ -166,7 +189,19 @@ class TokenTask(Task):
         return f"{tokens[target - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
 
     def notes(self) -> list[str]:
-        return list(self.data.notes)
+        if self.votes is None:
+            return list(self.data.notes)
+        weight, without = self.votes.weight, self.voting["without"]
+        listed = "".join(f"; F1 on {part} without them {100 * f1:.2f}" for part, f1 in without.items())
+        if not weight:
+            return [*self.data.notes, "the rules do not vote in the tagger: it is better without them on dev"]
+        said = f"the rules vote in the tagger, with weight {weight:g} (model.rule_votes{listed})"
+        return [*self.data.notes, f"{said}; they are in the run's folder, but not in model.onnx"]
+
+    def complete(self, model: TokenModel) -> TokenModel:
+        """The tagger with transitions, and with rules that vote."""
+        votes = self.votes if self.votes is not None and self.votes.weight else None
+        return replace(model, votes=votes, restart=self.data.restart)
 
     def _with_uncovered(
         self,
@@ -250,6 +285,6 @@ class TokenTask(Task):
         rows_type = Labeled if examples.counts is None else LabeledWords
         return HeldOut(
             rows_type(examples, torch.arange(len(examples)), codes),
-            Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities),
+            Tagging([*self.data.classes, *part.unknown], part.sizes, self.data.entities, self.data.restart),
             None if student.exact else lambda model: np.concatenate(model.predict_proba(part.sentences.tokens)),
         )

@@ -1,0 +1,42 @@
+"""Names of entity types as weak tags of a run, alone or where other weak tags say nothing."""
+
+from typing import Any
+
+import numpy as np
+
+from drift.data.sentences import Sentences
+from drift.data.tags import repaired, split_tag
+from drift.models.embedding import Embedder
+from drift.tasks.tokens.settings import TokenDataSettings
+from drift.weak.type_names import name_tags
+
+MAX_LENGTH = 64  # tokens of a candidate in its sentence
+
+
+def with_names(
+    train: Sentences, weak: list[Any], settings: TokenDataSettings
+) -> tuple[list[list[str | None] | None], list[str]]:
+    """Weak tags with those of the names of types on words that have none, and notes.
+
+    weak: the other weak tags of each sentence; None for none.
+    """
+    assert settings.classes is not None
+    embedder = Embedder(settings.names_encoder, max_length=MAX_LENGTH, pool="auto")
+
+    def embed(texts: Any) -> np.ndarray:
+        return np.asarray(embedder.embed(list(texts)).vectors)
+
+    found = name_tags(train.tokens, settings.classes, embed)
+    plain = train.scheme == "IO"
+    merged: list[list[str | None] | None] = []
+    for named, others in zip(found.tags, weak, strict=True):
+        tags = [split_tag(tag, "IOB2")[1] or tag for tag in named] if plain else named
+        pairs = zip(tags, [None] * len(tags) if others is None else others, strict=True)
+        joined = [name if other is None else other for name, other in pairs]
+        merged.append(joined if plain else repaired(joined))
+    notes = [
+        f"class names tag {found.tagged:,} of {found.candidates:,} distinct capitalised phrases; the others are left"
+        " open",
+        *found.faults,
+    ]
+    return merged, notes

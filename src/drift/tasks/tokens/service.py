@@ -1,0 +1,43 @@
+"""Python code that tags sentences with the ONNX file, without torch or this package."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from drift.tasks.tokens.record import TokenRecord
+
+VALID = """\
+    paths = [(0.0, ["O"])]  # the best path to each tag; I-X only after B-X or I-X
+    for row in np.log(probabilities):
+        paths = [
+            max(
+                ((score + p, [*path, tag]) for score, path in paths if tag[0] != "I" or tag[1:] == path[-1][1:]),
+                default=(-np.inf, [tag]),
+            )
+            for tag, p in zip(CLASSES, row)
+        ]
+    return max(paths)[1][1:]"""
+PLAIN = "    return [CLASSES[code] for code in probabilities.argmax(-1)]"
+
+
+def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:
+    """A function from the words of a sentence to their tags, by the same decoding as `TokenModel.tags`."""
+    return [
+        "import json",
+        "import numpy as np",
+        "import onnxruntime",
+        "from tokenizers import Tokenizer",
+        "",
+        f"about = json.load(open({str(model / 'drift.json')!r}))",
+        'CLASSES, RESTART = about["classes"], about["restart"]',
+        f"tokenizer = Tokenizer.from_file({str(model / 'tokenizer.json')!r})",
+        f"session = onnxruntime.InferenceSession({str(onnx)!r})",
+        "",
+        "def tag(words):",
+        '    encoding = tokenizer.encode(" ".join(words))',
+        '    inputs = {"input_ids": np.array([encoding.ids]), "attention_mask": np.array([encoding.attention_mask])}',
+        "    starts = np.cumsum([0, *(len(word) + 1 for word in words[:-1])])",
+        "    first = [next(i for i, (a, b) in enumerate(encoding.offsets) if a <= start < b) for start in starts]",
+        "    probabilities = session.run(None, inputs)[0][0][first]  # of each word's first sub-word",
+        *(VALID if record.entities else PLAIN).split("\n"),
+    ]
