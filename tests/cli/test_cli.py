@@ -45,7 +45,7 @@ def test_version(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "nonsense"], "'nonsense' is not one of 'moons', 'digits'"),
+        (["demo", "nonsense"], "'nonsense' is not one of 'topics', 'moons', 'digits'"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["demo", "--frobnicate"], "No such option: --frobnicate"),
         (["demo", "moons", "extra"], "extra"),
@@ -98,16 +98,6 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
     for words in ("DRIFT", "Self-training", "Supervised", "p = ", "Try next"):
         assert words in out
     assert err == ""  # no bar on what is not a terminal
-
-
-@pytest.mark.usefixtures("tiny")
-def test_moons_is_the_demo_one_gets_and_its_folder_has_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert call(monkeypatch, "demo", "--quiet") == 0
-    assert "Two moons" in capfd.readouterr().out
-    assert (tmp_path / "drift-demo" / "moons-learning.png").is_file()
 
 
 @pytest.mark.usefixtures("tiny")
@@ -164,3 +154,15 @@ def test_a_fault_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "argv", ["drift", "demo", "digits"])
     with pytest.raises(ZeroDivisionError, match="ours"):
         run()
+
+
+def test_the_shell_completes_verbs_and_completion_installs_itself(tmp_path: Path) -> None:
+    asked = {"_DRIFT_COMPLETE": "complete_bash", "COMP_WORDS": "drift pre", "COMP_CWORD": "1"}
+    done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, env={**os.environ, **asked}, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["predict"], "")
+    home = {**os.environ, "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    installed = subprocess.run(
+        [str(SCRIPT), "--install-completion", "bash"], capture_output=True, text=True, env=home, cwd=tmp_path
+    )
+    assert (installed.returncode, installed.stderr) == (0, "")
+    assert "_DRIFT_COMPLETE" in (tmp_path / ".bash_completions" / "drift.sh").read_text()

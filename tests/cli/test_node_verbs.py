@@ -252,7 +252,7 @@ def test_all_labelled_nodes_are_scored(folder: Path, call: Call, trained: Path, 
     code, out, err = call("evaluate", str(trained), *source)
     assert (code, err) == (0, "")
     assert out.startswith("22 of 30 rows have a label\n")
-    assert f"{'accuracy':20} {100 * right:.2f} %\n" in out
+    assert f"{'accuracy':20} {100 * right:.2f} % (95 % interval " in out
     assert f"{'macro-F1':20} {100 * sum(f1) / 3:.2f} %\n" in out
     assert f"{'calibration error':20} {100 * scores['calibration_error']:.2f} %\n" in out
 

@@ -255,7 +255,7 @@ def test_rows_are_counted_at_a_terminal_unless_quiet(
     code, _, err = call(*arguments)
     assert code == 0
     assert "10 of 10 rows" in err
-    code, _, err = call(*arguments, "--quiet")
+    code, _, err = call(*arguments, "--quiet", *(["--force"] if verb.startswith("predict") else []))
     assert (code, err) == (0, "")
 
 
@@ -301,3 +301,43 @@ def test_stopped_by_ctrl_c_it_goes_on_to_the_same_bits(folder: Path, call: Call,
     stopped, straight = drift.load("run"), drift.load("straight")
     assert same_weights(stopped, straight)
     np.testing.assert_array_equal(stopped.predict_proba(["team"]), straight.predict_proba(["team"]))
+
+
+def test_predict_sums_up_and_replaces_a_file_only_if_told(folder: Path, call: Call, trained: Path) -> None:
+    code, out, err = call("predict", str(trained), "test.csv", "-o", "out.csv")
+    assert (code, err) == (0, "")
+    labels = drift.predict(trained, "test.csv")
+    shares = {name: f"{name} {100 * labels.count(name) / 10:.0f} %" for name in ("money", "sport")}
+    assert out.startswith("10 texts: ")
+    assert all(share in out for name, share in shares.items() if name in labels)
+    confidence = drift.load(trained).predict_proba(small_table(10, seed=2)["body"]).max(1)
+    assert f"mean confidence {100 * confidence.mean():.0f} %; below 60 % in {(confidence < 0.6).sum()} " in out
+
+    (folder / "mine.csv").write_text("mine")
+    code, out, err = call("predict", str(trained), "test.csv", "-o", "mine.csv")
+    assert (code, out) == (2, "")
+    assert err == "drift: mine.csv is there already; give --force to replace it, or another name\n"
+    assert (folder / "mine.csv").read_text() == "mine"
+    code, out, _ = call("predict", str(trained), "test.csv", "-o", "mine.csv", "--force", "--abstain-below", "1")
+    assert code == 0
+    assert "no label for 10 (100 %): the confidence is too low" in out
+
+
+def test_scores_of_each_class_are_shown(folder: Path, call: Call, trained: Path) -> None:
+    _, out, _ = call("evaluate", str(trained), "test.csv")
+    by_class = drift.evaluate(trained, "test.csv")["by_class"]
+    for name, scores in by_class.items():
+        cells = [f"{100 * scores[score]:.1f}" for score in ("precision", "recall", "f1")]
+        assert [name, *cells, str(scores["true"])] in [line.split() for line in out.splitlines()]
+
+
+def test_a_fit_ends_with_its_result_and_what_limits_it(folder: Path, call: Call, encoder: str) -> None:
+    code, out, _ = call("fit", "train.csv", "--test", "test.csv", *quick(encoder), "-o", "run")
+    assert code == 0
+    record = drift.load("run").record
+    accuracy = 100 * record.model_scores("test")["accuracy"]
+    assert f"Result: accuracy {accuracy:.1f} % on 10 test texts, 95 % interval " in out
+    assert "; self-training: " in out
+    assert "Limited by: training was stopped before it had converged" in out
+    assert "few labels (8 for 2 classes)" in out
+    assert out.index("Label budget") < out.index("Result:") < out.index("Try next: drift predict run")

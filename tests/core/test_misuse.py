@@ -2,6 +2,7 @@
 
 import re
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -478,3 +479,14 @@ def test_backward_takes_what_was_computed_from_its_own_loss(coupling: Any) -> No
     game.follow()
     assert game.steps == 4
     refused(StateError, ["did not compute"], lambda: game.backward(game.student(X).sum()))
+
+
+def test_probabilities_in_place_of_logits_are_noticed_once() -> None:
+    game = Game(nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1)))
+    with pytest.warns(UserWarning, match="Sequential seems to return probabilities"):
+        game.loss(unlabeled=torch.randn(8, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        game.loss(unlabeled=torch.randn(8, 4))
+        for last in (nn.LogSoftmax(-1), nn.Identity(), nn.ReLU(), nn.Sigmoid()):
+            Game(nn.Sequential(nn.Linear(4, 3), last)).loss(unlabeled=torch.randn(8, 4))

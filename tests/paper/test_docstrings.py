@@ -78,7 +78,7 @@ def test_first_paragraphs_of_public_docstrings_are_used_and_nothing_is_run(
 ) -> None:
     library = package(shelf, "spoken", b=SOURCE, a=says("The file with the first name comes first."), c="def f[:")
     monkeypatch.setattr(module, "LIBRARIES", {"spoken": library})
-    assert [*module._texts(*library)] == ["The file with the first name comes first.", *TAKEN]
+    assert [*module.package_texts(*library)] == ["The file with the first name comes first.", *TAKEN]
     assert sorted(docstrings(4, seed=0)["spoken"]) == sorted(["The file with the first name comes first.", *TAKEN])
     assert "spoken" not in sys.modules
 

@@ -351,3 +351,15 @@ def test_a_folder_in_use_is_left_alone(fit: Fit, tmp_path: Path) -> None:
     for function in (drift.fit, drift.plan):
         with pytest.raises(ConfigError, match="no table was given"):
             function(out=tmp_path / "new")
+
+
+def test_a_run_is_one_line_and_survives_pickling(fit: Fit, tmp_path: Path) -> None:
+    import joblib
+
+    run = fit(small_table(24, labeled=8), test=small_table(10, seed=2), label="topic")
+    assert repr(run).startswith("Run(text, drift, 2 classes, accuracy ")
+    assert "on 10 test texts" in repr(run)
+    assert "\n" not in repr(run)
+    joblib.dump(run, tmp_path / "run.joblib")
+    again = joblib.load(tmp_path / "run.joblib")
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), run.predict_proba(TEXTS))

@@ -10,7 +10,8 @@ from torch import nn
 from drift.data.examples import Labeled, Vectors
 from drift.methods.shares import Shares
 from drift.models.stacked import Stacked
-from drift.runs.keeping import Kept, cross_fitted, estimate, wilson_interval
+from drift.runs.keeping import Kept, cross_fitted, estimate
+from drift.tasks.scoring import wilson_interval
 from drift.training.start import LEFT_OUT
 from drift.training.trainer import Outcome
 

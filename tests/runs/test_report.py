@@ -1,6 +1,7 @@
 """The page of a run says what was measured, first and in full, and nothing that was not."""
 
 import base64
+import html
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from drift.errors import FileError
 from drift.runs.report import write_report
 from drift.tasks import TASKS, config_type
 from drift.tasks.nodes.links import NEIGHBOURHOODS, judge_links
+from drift.tasks.scoring import wilson_interval
 from drift.training.run_folder import RunFolder
 from tests.report.test_page import HOSTILE, Reader
 from tests.runs.small_graphs import small_graph
@@ -123,7 +125,7 @@ def test_the_score_comes_first_with_rows_spread_budget_and_the_head_that_is_kept
     found = page(tmp_path / "run", metrics("dev", "test"))
     assert found.texts["h1"] == ["run: drift on train.csv"]
     assert found.texts["h2"][0] == "Results"
-    headline, cost, kept = found.texts["p"][:3]
+    headline, cost, kept = [p for p in found.texts["p"] if not p.startswith("accuracy on")][:3]
     assert "70.00 % of 10 test texts" in headline  # that of the kept seed
     assert "scored once, at the end" in headline
     assert "13 gold labels, 8 for training and 5 of dev for model selection" in cost
@@ -538,3 +540,26 @@ def test_predictions_that_do_not_fit_are_one_line(tmp_path: Path, arrays: dict[s
     with pytest.raises(FileError, match=message) as error:
         write_report(tmp_path / "run")
     assert "\n" not in str(error.value)
+
+
+def test_the_result_stands_as_a_bar_beside_simple_answers_and_the_start(tmp_path: Path) -> None:
+    content = metrics("test")
+    content["test"]["baselines"] = {"majority class": {"accuracy": 0.5, "macro_f1": 0.3}}
+    page(tmp_path / "run", content | {"notes": ["warning: few rows", "a note"]})
+    text = html.unescape((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
+    low, high = wilson_interval(0.5, 10)
+    assert f"50.0 % ({100 * low:.1f} to {100 * high:.1f})" in text
+    assert text.index("majority class</span>") < text.index("result</span>")
+    assert text.count('class="bar strong"') == 1
+    assert '<p class="warning">warning: few rows</p>' in text
+    assert "few labels (" in text
+
+
+def test_diagnostics_settings_and_origin_are_folded_away(tmp_path: Path) -> None:
+    page(tmp_path / "run", metrics("test"), TRACE)
+    text = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    for heading in ("Student and teacher", "Settings", "Origin"):
+        section = text[text.index(f">{heading}</h2>") :]
+        assert section.index("<details>") < section.index("</section>")
+    results = text[text.index(">Results</h2>") :]
+    assert "<details>" not in results[: results.index("</section>")]

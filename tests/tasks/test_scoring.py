@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 
 from drift.tasks.calibration import calibration_error
-from drift.tasks.scoring import classification_scores, evaluation_scores, mean_and_spread
+from drift.tasks.scoring import classification_scores, evaluation_scores, mean_and_spread, scores_by_class
+
+CLASSES = ["cat", "dog"]
 
 
 @given(rows=st.integers(1, 40), classes=st.integers(2, 6), seed=st.integers(0, 999))
@@ -52,9 +54,16 @@ def test_one_score_has_no_spread() -> None:
 
 def test_scores_of_confident_rows() -> None:
     probabilities, labels = np.array([[0.9, 0.1], [0.55, 0.45], [0.2, 0.8], [0.4, 0.6]]), np.array([0, 1, 0, 1])
-    scores = evaluation_scores(probabilities, labels, abstain_below=0.8)
+    scores = evaluation_scores(probabilities, labels, CLASSES, abstain_below=0.8)
     assert (scores["covered"], scores["accuracy_where_sure"]) == (0.5, 0.5)
-    assert evaluation_scores(probabilities, labels, abstain_below=0.95)["accuracy_where_sure"] is None
-    plain = evaluation_scores(probabilities, labels)
-    assert set(plain) == {"accuracy", "macro_f1", "calibration_error"}
+    assert evaluation_scores(probabilities, labels, CLASSES, abstain_below=0.95)["accuracy_where_sure"] is None
+    plain = evaluation_scores(probabilities, labels, CLASSES)
+    assert set(plain) == {"accuracy", "interval", "macro_f1", "by_class", "calibration_error"}
     assert plain["calibration_error"] == calibration_error(probabilities, labels)
+
+
+def test_scores_by_class_count_rows_of_an_unknown_class_as_errors() -> None:
+    predicted, labels = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
+    scores = scores_by_class(predicted, labels, CLASSES)
+    assert scores["cat"] == {"f1": pytest.approx(2 / 3), "precision": 0.5, "recall": 1.0, "true": 1}
+    assert scores["dog"] == {"f1": 0.5, "precision": 0.5, "recall": 0.5, "true": 2}

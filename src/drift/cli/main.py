@@ -27,10 +27,10 @@ from drift.cli.tsne import tsne
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain text: rich and its Markdown parser would double the time of --help
     pretty_exceptions_enable=False,
 )
+COMPLETE, COMPLETION = "_DRIFT_COMPLETE", ("--install-completion", "--show-completion")
 VERBS = (
     demo,
     label,
@@ -89,12 +89,19 @@ def run() -> None:
     sys.exit(code)
 
 
+def _completes() -> bool:
+    """Whether the shell asks for completion, or it is being installed."""
+    return COMPLETE in os.environ or any(option in sys.argv[1:2] for option in COMPLETION)
+
+
 def _called() -> int:
     """Run the command that was called; return its exit code."""
     try:
         check_environment()
         return int(app(prog_name="drift", standalone_mode=False) or 0)
     except BaseException as error:
+        if isinstance(error, SystemExit) and _completes():
+            raise  # this is how typer ends
         if (told := failure(error)) is None or os.environ.get("DRIFT_TRACEBACK"):
             raise
         if told.line:

@@ -1,6 +1,8 @@
 """`drift predict` and `drift evaluate`: a trained run on new tables."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -18,6 +20,7 @@ SPREADSHEET = typer.Option(
     help="CSV for Excel and the like: no text can become a formula; drift reads it unchanged.",
 )
 QUIET = typer.Option(False, "--quiet", help="No progress bar.")
+PARTS, MOST_PARTS = ("precision", "recall", "f1"), 25
 SCORES = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_error", "covered", "accuracy_where_sure")
 
 
@@ -32,6 +35,7 @@ def predict(
     model: str | None = MODEL,
     task: str | None = TASK,
     abstain_below: float = typer.Option(0.0, min=0.0, max=1.0, help="No label if the confidence is lower."),
+    force: bool = typer.Option(False, "--force", help="Replace --out if it is there."),
     encoding: str = ENCODING,
     spreadsheet: bool = SPREADSHEET,
     quiet: bool = QUIET,
@@ -47,12 +51,16 @@ def predict(
 
         drift predict runs/topics new.parquet -o sure.jsonl.gz --abstain-below 0.9
     """
+    from drift.errors import FileError
     from drift.runs.load import load
     from drift.runs.predict import predict_file
     from drift.tasks.parts import ROWS_PER_CHUNK
+    from drift.tasks.tally import Tally
     from drift.training.plan import peak_memory
 
-    opened = load(run, model=model, task=task)
+    if out.exists() and not force:
+        raise FileError(f"{out} is there already; give --force to replace it, or another name")
+    opened, tally = load(run, model=model, task=task), Tally()
     quiet = quiet or not opened.task.reads_chunks
     with table_bar("Predicting", table, ROWS_PER_CHUNK, encoding=encoding, quiet=quiet) as tick:
         predict_file(
@@ -65,7 +73,10 @@ def predict(
             encoding=encoding,
             spreadsheet=spreadsheet,
             tick=tick,
+            tally=tally,
         )
+    for line in tally.lines(opened.task.unit) if tally.rows else ():  # a task from outside may not count
+        typer.echo(line)
     typer.echo(f"Written: {out} (peak memory {peak_memory():.1f} GB)")
 
 
@@ -109,9 +120,28 @@ def evaluate(
     for name in SCORES:
         if scores.get(name) is not None:
             title = opened.record.measures.get(name, name.replace("_", " "))
-            typer.echo(f"{title:20} {100 * scores[name]:.2f} %")
-    for name, of_type in scores.get("by_type", {}).items():
-        listed = ", ".join(f"{measure} {100 * of_type[measure]:.2f} %" for measure in ("f1", "precision", "recall"))
-        typer.echo(f"{name:20} {listed}, of {of_type['true']:,}")
+            interval = scores.get("interval") if name == "accuracy" else None
+            ends = [f"{100 * end:.1f}" for end in interval or ()]
+            certain = f" (95 % interval {' to '.join(ends)})" if ends else ""
+            typer.echo(f"{title:20} {100 * scores[name]:.2f} %{certain}")
+    _show_parts(scores)
     for note in scores.get("notes", ()):
         typer.echo(note)
+
+
+def _show_parts(scores: Mapping[str, Any]) -> None:
+    """Scores of each class or type of entity, in percent; of many classes, those with the lowest F1."""
+    from drift.cli.show import show_table
+
+    for heading in ("class", "type"):
+        parts = scores.get(f"by_{heading}") or {}
+        if not parts:
+            continue
+        shown = sorted(parts, key=lambda name: parts[name]["f1"])[:MOST_PARTS] if len(parts) > MOST_PARTS else parts
+        rows = [
+            [name, *(f"{100 * parts[name][score]:.1f}" for score in PARTS), f"{parts[name]['true']:,}"]
+            for name in shown
+        ]
+        show_table([heading, *(score.replace("f1", "F1") for score in PARTS), "rows"], rows, names=1)
+        if len(parts) > MOST_PARTS:
+            typer.echo(f"the {MOST_PARTS} of {len(parts)} with the lowest F1")

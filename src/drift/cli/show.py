@@ -7,22 +7,36 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+MOST_LIMITS = 3  # of what limits a result
 WIDE = 160  # columns of a table that is written to a file or a pipe
 
 if TYPE_CHECKING:
     from drift.runs.result import Run
+    from drift.tasks.record import RunRecord
     from drift.training.plan import Plan
 
 
-def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]], console: Console | None = None) -> None:
-    """A table with text in the first two columns and numbers in the others."""
-    view = Table(box=None, pad_edge=False)
-    for column, heading in enumerate(headings):
-        view.add_column(heading, justify="left" if column < 2 else "right")
-    for row in rows:
-        view.add_row(*map(escape, row))
+def show_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], console: Console | None = None, *, names: int = 2
+) -> None:
+    """A table with text in the first columns and numbers in the others, split if the terminal is too narrow.
+
+    names: how many columns hold text.
+    """
+    from drift.report.terminal import fitted
+
     console = console or Console()
-    (console if console.is_terminal else Console(width=WIDE)).print(view)
+    console = console if console.is_terminal else Console(width=WIDE, file=console.file)
+    for part, (own_headings, own_rows) in enumerate(fitted(headings, rows, console.width, names=names)):
+        view = Table(box=None, pad_edge=False)
+        left = names if part == 0 else 1
+        for column, heading in enumerate(own_headings):
+            view.add_column(heading, justify="left" if column < left else "right", no_wrap=column >= left)
+        for row in own_rows:
+            view.add_row(*map(escape, row))
+        if part:
+            console.print()
+        console.print(view)
 
 
 def show_plan(plan: "Plan") -> None:
@@ -54,6 +68,7 @@ def show_run(run: "Run", console: Console | None = None) -> None:
     console.print(cost(record), highlight=False)
     for note in run.notes:
         console.print(escape(note), highlight=False)
+    _show_end(record, console)
     if run.path is not None:
         from drift.runs.result import REPORT
         from drift.runs.usage_report import use_commands
@@ -64,8 +79,20 @@ def show_run(run: "Run", console: Console | None = None) -> None:
         console.print(f"Try next: [bold]{escape(command)}[/bold]", highlight=False, soft_wrap=True)
 
 
+def _show_end(record: "RunRecord", console: Console) -> None:
+    """The result in one line, and what limits it."""
+    from drift.runs.summary import limits, result
+
+    console.print()
+    if line := result(record):
+        console.print(f"[bold]Result:[/bold] {escape(line)}", highlight=False)
+    confusion = getattr(record, "confusion", None)
+    if limiting := limits(record, confusion):
+        console.print(f"[bold]Limited by:[/bold] {escape('; '.join(limiting[:MOST_LIMITS]))}", highlight=False)
+
+
 def _show_scores(run: "Run", console: Console) -> None:
-    from drift.runs.summary import caption, score_rows, verdict
+    from drift.runs.summary import advice, caption, score_rows
 
     record = run.record
     rows = score_rows(record)
@@ -82,5 +109,5 @@ def _show_scores(run: "Run", console: Console) -> None:
         console.print(
             f"No dev and no test set: nothing to score. Give {run.task.ask_for_scores} to know how good it is."
         )
-    for line in verdict(record):
+    for line in advice(record):
         console.print(escape(line), highlight=False)

@@ -1,5 +1,6 @@
 """From a module and its inputs to log-probabilities, with checks that report misuse in plain words."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +14,24 @@ Inputs = Any
 """What a module is called with: a tensor, a tuple of positional arguments, or a mapping of keyword arguments."""
 
 
-def log_probabilities(module: nn.Module, inputs: Inputs, *, stacked: bool = False) -> Tensor:
+SUMS_TO_ONE = 1e-3  # half precision included
+
+
+def log_probabilities(
+    module: nn.Module, inputs: Inputs, *, stacked: bool = False, warn_of_probabilities: bool = False
+) -> Tensor:
     """log f(x, θ): `(N, C)`, or `(trials, N, C)` from a stacked module. The dtype is float32 or wider.
 
     module: returns logits, or an object with `.logits`. inputs: see `Inputs`. stacked: whether the first dimension of
-    the logits is trials.
+    the logits is trials. warn_of_probabilities: warn if the output looks like probabilities.
     """
     logits = _checked_logits(_call(module, inputs), module, stacked)
+    if warn_of_probabilities and _are_probabilities(logits.detach()):
+        warnings.warn(
+            f"{type(module).__name__} seems to return probabilities: all rows are between 0 and 1 and sum to 1; return"
+            " logits (leave out the softmax), or their logarithm",
+            stacklevel=2,
+        )
     # Half precision overflows in log p / τ; the sums over the batch need float32 too.
     return log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)))
 
@@ -82,6 +94,12 @@ def _checked_logits(logits: object, module: nn.Module, stacked: bool) -> Tensor:
     if rows == 0:
         raise ShapeError(f"{name} was given an empty batch; skip it, or pass None for no unlabelled data")
     return logits
+
+
+def _are_probabilities(logits: Tensor) -> bool:
+    """Whether no value is negative and every row sums to 1, which logits do by accident only."""
+    sums = logits.float().sum(-1)
+    return bool((logits >= 0).all() & ((sums - 1).abs() < SUMS_TO_ONE).all())
 
 
 def joined(rows: list[Tensor]) -> Tensor:

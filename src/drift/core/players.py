@@ -29,7 +29,8 @@ class Players:
 
     def log_f(self, module: nn.Module, inputs: Inputs) -> Tensor:
         """log f(x, θ) of one of the players, `(..., N, C)`. The number of classes must not change."""
-        log_p = log_probabilities(module, inputs, stacked=self.stacked)
+        first = self._classes is None
+        log_p = log_probabilities(module, inputs, stacked=self.stacked, warn_of_probabilities=first)
         classes = log_p.shape[-1]
         if self._classes not in (None, classes):
             raise ShapeError(

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 import drift
 from drift.data.files import atomic_file
 
-COLORS = 6  # number of mark colours in page.html
+COLORS = 10  # number of mark colours in page.html
 LONG = 40  # cells with more characters may wrap
 
 
@@ -64,14 +64,38 @@ class Marked:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A heading, followed by paragraphs, marked sentences, tables, pictures and commands, in this order.
+class Bar:
+    """A share as a bar from 0 to 1. interval: its ends, if they are known. strong: the one that matters."""
 
-    marked: groups of sentences that belong together, for example one sentence marked by several sources.
+    name: str
+    share: float
+    interval: tuple[float, float] | None = None
+    strong: bool = False
+
+    @property
+    def text(self) -> str:
+        """The share in percent, with its interval."""
+        ends = "" if self.interval is None else " ({:.1f} to {:.1f})".format(*(100 * end for end in self.interval))
+        return f"{100 * self.share:.1f} %{ends}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, followed by the other fields in this order.
+
+    lead: the sentence that matters most. warnings: shown in boxes. bars: shares to compare, under `bars_title`.
+    advice: a list of what to try. marked: groups of sentences that belong together, for example one sentence marked by
+    several sources. folded: everything below the heading is shown when it is opened; the text says what is there.
     """
 
     heading: str
     paragraphs: Sequence[str] = ()
+    lead: str = field(default="", kw_only=True)
+    warnings: Sequence[str] = field(default=(), kw_only=True)
+    bars: Sequence[Bar] = field(default=(), kw_only=True)
+    bars_title: str = field(default="", kw_only=True)
+    advice: Sequence[str] = field(default=(), kw_only=True)
+    folded: str = field(default="", kw_only=True)
     marked: Sequence[Sequence[Marked]] = field(default=(), kw_only=True)
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()

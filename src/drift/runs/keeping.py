@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from scipy.stats import norm
 from torch import Tensor
 
 from drift.data.folds import LeftOut
 from drift.runs.result import Predictions
 from drift.tasks import Task
 from drift.tasks.calibration import fit_temperature
+from drift.tasks.scoring import wilson_interval
 from drift.training.start import LEFT_OUT
 from drift.training.trainer import Outcome
 
-CONFIDENCE = 0.95  # of intervals
 CAUTION = 100  # left-out labels of which the temperature is half way, in its logarithm, between 1 and the fitted one
 
 
@@ -83,14 +82,6 @@ def cross_fitted(outcome: Outcome) -> CrossFitted | None:
         return np.asarray(softmax(left_out.mean(flat), axis=-1))
 
     return CrossFitted(combined(outcome.start_predictions.get(LEFT_OUT, final)), combined(final), left_out)
-
-
-def wilson_interval(right: float, rows: float) -> tuple[float, float]:
-    """The 95 % interval of a share, after Wilson (1927). right: the share that was observed. rows: of how many."""
-    z = float(norm.ppf(0.5 + CONFIDENCE / 2))
-    center = (right + z * z / (2 * rows)) / (1 + z * z / rows)
-    half = z / (1 + z * z / rows) * np.sqrt(right * (1 - right) / rows + z * z / (4 * rows * rows))
-    return max(0.0, float(center - half)), min(1.0, float(center + half))
 
 
 def estimate(outcome: Outcome) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from drift.errors import ConfigError
 from drift.runs.load import load
 from drift.runs.result import Run
 from drift.tasks.parts import TableOptions
+from drift.tasks.tally import Tally
 
 
 def _no_tick() -> None:
@@ -76,10 +77,19 @@ def predict_file(
     encoding: str = "utf-8",
     spreadsheet: bool = False,
     tick: Callable[[], None] = _no_tick,
+    tally: Tally | None = None,
 ) -> int:
-    """As `predict`, but keep nothing in memory: a table of any size takes constant memory. Returns the rows written."""
+    """As `predict`, but keep nothing in memory: a table of any size takes constant memory. Returns the rows written.
+
+    tally: counts what is predicted.
+    """
     options = TableOptions(
-        column=text, edges=edges, abstain_below=abstain_below, encoding=encoding, spreadsheet=spreadsheet
+        column=text,
+        edges=edges,
+        abstain_below=abstain_below,
+        encoding=encoding,
+        spreadsheet=spreadsheet,
+        tally=tally,
     )
     rows = 0
     for chunk in _chunks(run, source, out, options):
@@ -121,9 +131,9 @@ def evaluate(
     Returns
     -------
     dict
-        `rows`, `labeled_rows`, and scores between 0 and 1: accuracy, macro_f1 and calibration_error; for sentences f1,
-        precision and recall of entities, also by type. `notes`: a warning about labels that training lacked, which
-        count as errors.
+        `rows`, `labeled_rows`, and scores between 0 and 1: accuracy, its 95 % `interval`, macro_f1, calibration_error,
+        and `by_class` f1, precision and recall; for sentences these three of entities, also `by_type`. `notes`: a
+        warning about labels that training lacked, which count as errors.
     """
     options = TableOptions(text, label, edges, abstain_below, encoding, tick)
     opened = _opened(run, options)

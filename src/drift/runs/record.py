@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from drift.data.labels import LabelBudget
 from drift.errors import ConfigError, FileError
-from drift.runs.keeping import Kept, estimate, wilson_interval
+from drift.runs.keeping import Kept, estimate
 from drift.runs.layers import GROUPS
 from drift.runs.result import Predictions
 from drift.runs.spec import read_stored
 from drift.tasks import TASKS, RunConfig, Task, find_task
 from drift.tasks.judging import judge_changes
 from drift.tasks.record import VERSION, RunRecord, first_fault
+from drift.tasks.scoring import wilson_interval
 from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
 from drift.training.trainer import Outcome
 

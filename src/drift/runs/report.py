@@ -13,7 +13,7 @@ from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.prediction_rings import ring_sections
 from drift.runs.record import read_record, read_settings
 from drift.runs.result import REPORT
-from drift.runs.summary import caption, cost, score_rows, spread, verdict
+from drift.runs.summary import caption, cost, limits, score_bars, score_rows, spread, verdict
 from drift.runs.usage_report import origin_sections, usage_sections
 from drift.tasks import Task
 from drift.tasks.parts import Draw
@@ -107,9 +107,7 @@ def _entries(trace: Path, record: RunRecord) -> list[dict[str, Any]]:
 def score_section(record: RunRecord) -> Section:
     """The result in one sentence, what it cost in labels, and all scores beside those of simple baselines."""
     budget = record.label_budget
-    text = [_headline(record)]
-    text += [note for note in record.notes if note.startswith(WARNING)]
-    text += [f"{line[:1].upper()}{line[1:]}." for line in verdict(record)]
+    text = [f"{line[:1].upper()}{line[1:]}." for line in verdict(record)]
     text.append(
         f"Label budget: {budget.total:,} gold labels, {budget.train:,} for training and {budget.dev:,} of dev for model"
         f" selection. Trained on {record.training_rows:,} {record.unit}, with or without label."
@@ -125,7 +123,22 @@ def score_section(record: RunRecord) -> Section:
         text.append(f"{kept}.")
     rows = score_rows(record)
     headings = ["scores in %", record.unit, *record.measures.values()]
-    return Section("Results", text, [Table(headings, rows, caption(record) or "One seed")] if rows else [])
+    shown = score_bars(record)
+    return Section(
+        "Results",
+        text,
+        lead=_headline(record),
+        warnings=[note for note in record.notes if note.startswith(WARNING)],
+        bars=shown,
+        bars_title=_bars_title(record) if shown else "",
+        advice=limits(record, getattr(record, "confusion", None)),
+        tables=[Table(headings, rows, caption(record) or "One seed")] if rows else [],
+    )
+
+
+def _bars_title(record: RunRecord) -> str:
+    intervals = ", with 95 % intervals" if record.measure == "accuracy" else ""
+    return f"{record.measures[record.measure]} on {record.held_out}, in %{intervals}"
 
 
 def _headline(record: RunRecord) -> str:
@@ -215,7 +228,8 @@ def game_sections(entries: list[dict[str, Any]], draw: Draw) -> list[Section]:
     sample = f"Changes are counted on the same {last['probe_size']:,} pseudo-labels each time."
     picture = draw(figures.game_curves(logged), "game", "The game's diagnostics by step.", sample)
     title = "Student and teacher" if interacts else "Weights and pseudo-labels"
-    return [Section(title, text, pictures=[picture])]
+    folded = "Norms of the gradients, weights and pseudo-labels, by step"
+    return [Section(title, text, pictures=[picture], folded=folded)]
 
 
 def change_sections(record: RunRecord) -> list[Section]:

@@ -25,7 +25,7 @@ MODEL, ONNX, INT8, REPORT = "model", "model.onnx", "model_int8.onnx", "report.ht
 COMPARED, AGREEMENT = 300, 0.97  # rows on which both files are compared; the share with equal classes that is enough
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A trained model and its record.
 
@@ -37,6 +37,18 @@ class Run:
     record: Any
     task: type[Task]
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        """One line: task, method, classes, score and folder."""
+        record = self.record
+        parts = [record.task, record.method, f"{len(record.classes)} classes"]
+        if (part := record.held_out) is not None:
+            score = 100 * record.model_scores(part)[record.measure]
+            rows = f"{record.scores_on(part).rows:,} {part} {record.unit}"
+            parts.append(f"{record.measures[record.measure]} {score:.1f} % on {rows}")
+        elif record.estimate is not None:
+            parts.append(f"estimated accuracy {100 * record.estimate.accuracy:.1f} %")
+        return f"Run({', '.join(parts)}{'' if self.path is None else f', {str(self.path)!r}'})"
 
     @property
     def classes(self) -> list[str]:

@@ -207,7 +207,7 @@ def _train(
         refined = task.refine(name, each.probabilities, each.score_of)
         predictions[name] = replace(each, probabilities=refined)
     kept = keep(task, outcome, predictions.get("dev"), trainer.selection.scores)
-    model = task.complete(finished(kept.position))
+    model = task.refined_model(finished(kept.position))
     if kept.temperature is not None:
         model = model.calibrated(kept.temperature)
     record = build_record(task, prepared.training.budget, outcome, predictions, kept, model)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from drift.report.page import Bar
 from drift.tasks.record import HeldOutScores, RunRecord, Scores
-from drift.tasks.scoring import mean_and_spread
+from drift.tasks.scoring import mean_and_spread, wilson_interval
 from drift.training.plan import format_duration
 
 MOST_SHARES = 10  # classes whose shares are listed
+FEW_LABELS = 30  # per class
 
 
 def spread(part: HeldOutScores | None, measure: str) -> str:
@@ -74,7 +76,75 @@ def cost(record: RunRecord) -> str:
 
 def verdict(record: RunRecord) -> list[str]:
     """What self-training did, and how sure the result is; one sentence per entry."""
-    return [*_gain(record), *_certainty(record), *_advice(record)]
+    return [*_gain(record), *_certainty(record), *advice(record)]
+
+
+def result(record: RunRecord) -> str:
+    """The result on one line: score, interval, gain, and simple answers. Empty if nothing is known."""
+    part = None if record.held_out is None else record.scores_on(record.held_out)
+    if part is not None:
+        scores = record.model_scores(record.held_out or "") or {}
+        name, measure = record.measures[record.measure], record.measure
+        where = f"on {part.rows:,} {record.held_out} {record.unit}"
+        interval, others = part.interval, {title: each.get(measure) for title, each in part.baselines.items()}
+        text = f"{name} {100 * scores[measure]:.1f} % {where}"
+    elif record.estimate is not None:
+        interval, others = record.estimate.interval, {}
+        text = f"estimated accuracy {100 * record.estimate.accuracy:.1f} % (not a test score)"
+    else:
+        return ""
+    if interval is not None:
+        text += ", 95 % interval {:.1f} to {:.1f}".format(*(100 * end for end in interval))
+    if (ends := _start_and_result(record)) is not None:
+        text += f"; self-training: {100 * ends[0]:.1f} -> {100 * ends[1]:.1f}"
+    return text + "".join(f"; {title} {100 * score:.1f}" for title, score in others.items() if score is not None)
+
+
+def score_bars(record: RunRecord) -> list[Bar]:
+    """Simple baselines, the start and the result on the held-out rows. Empty if there were none."""
+    part, measure = None if record.held_out is None else record.scores_on(record.held_out), record.measure
+    scores = record.model_scores(record.held_out or "") if record.held_out else None
+    if part is None or scores is None:
+        return []
+    shares = {title: each[measure] for title, each in part.baselines.items() if measure in each}
+    if (ends := _start_and_result(record)) is not None:
+        shares["start"] = ends[0]
+    shares["result"] = scores[measure]
+
+    def interval(share: float) -> tuple[float, float] | None:
+        return wilson_interval(share, part.rows) if measure == "accuracy" else None
+
+    return [Bar(name, share, interval(share), strong=name == "result") for name, share in shares.items()]
+
+
+def limits(record: RunRecord, confusion: Sequence[Sequence[int]] | None = None) -> list[str]:
+    """What limits the result, the most important first, each with what would help. confusion: true by predicted."""
+    lines = []
+    if record.choice is not None and record.choice.kept_start == record.choice.seeds:
+        lines.append("self-training did not help on these data: check labels and class shares, or add labels")
+    if any(end.reason in ("maximum", "minutes") for end in record.phases):
+        lines.append("training was stopped before it had converged: raise training.steps or --minutes")
+    per_class = record.label_budget.train / len(record.classes)
+    if not record.weak and per_class < FEW_LABELS:
+        lines.append(f"few labels ({record.label_budget.train:,} for {len(record.classes)} classes): label more rows")
+    elif record.weak and not record.label_budget.train:
+        lines.append("no gold label: a few per class would correct what noisy labels get wrong")
+    if confusion is not None and (confused := _most_confused(confusion)) is not None:
+        true, predicted, count, of = confused
+        classes = record.classes
+        lines.append(f"most frequent error: {classes[true]} taken for {classes[predicted]} ({count:,} of {of:,})")
+    if record.held_out is None:
+        lines.append("no test set: give --test for a score on rows that training never saw")
+    return lines
+
+
+def _most_confused(confusion: Sequence[Sequence[int]]) -> tuple[int, int, int, int] | None:
+    """The most frequent error: true class, predicted class, how often, and rows of the true class."""
+    errors = [(count, t, p) for t, row in enumerate(confusion) for p, count in enumerate(row) if t != p and count]
+    if not errors:
+        return None
+    count, true, predicted = max(errors, key=lambda each: each[0])
+    return true, predicted, count, sum(confusion[true])
 
 
 def _gain(record: RunRecord) -> list[str]:
@@ -129,7 +199,7 @@ def _certainty(record: RunRecord) -> list[str]:
     return lines
 
 
-def _advice(record: RunRecord) -> list[str]:
+def advice(record: RunRecord) -> list[str]:
     """Phases that might have gone on, and class shares that were assumed."""
     lines = [str(end) for end in record.phases if end.reason in ("maximum", "minutes")]
     if record.best_steps and record.phases:

@@ -70,6 +70,6 @@ def origin_sections(folder: RunFolder) -> list[Section]:
     ]
     settings = (folder.path / CONFIG).read_text(encoding="utf-8")
     return [
-        Section("Settings", ["All settings of the run."], commands=[settings]),
-        Section("Origin", tables=[Table(["what", "which"], rows)]),
+        Section("Settings", commands=[settings], folded="All settings of the run"),
+        Section("Origin", tables=[Table(["what", "which"], rows)], folded="Command, commit and versions of packages"),
     ]

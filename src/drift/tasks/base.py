@@ -168,7 +168,7 @@ class Task(ABC):
         """
         return probabilities
 
-    def complete(self, model: Any) -> Any:
+    def refined_model(self, model: Any) -> Any:
         """The model to keep with what `refine` adds, from the model that `Prepared.finish` made. Default: unchanged."""
         return model
 

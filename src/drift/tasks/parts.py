@@ -12,6 +12,7 @@ from drift.data.examples import Labeled
 from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
 from drift.report.page import Picture
+from drift.tasks.tally import Tally
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score
 
@@ -112,7 +113,7 @@ class TableOptions:
 
     column: with the rows' content. label: with the labels. edges: table of edges beside a table of nodes.
     abstain_below: rows with lower confidence get no label. tick: called after every chunk. seed: of random choices.
-    spreadsheet: see `TableWriter`.
+    spreadsheet: see `TableWriter`. tally: counts what is predicted.
     """
 
     column: str | None = None
@@ -123,6 +124,7 @@ class TableOptions:
     tick: Callable[[], None] = field(default=lambda: None)
     seed: int = 0
     spreadsheet: bool = False
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True)

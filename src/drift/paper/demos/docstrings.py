@@ -64,7 +64,7 @@ def docstrings(per_library: int, *, seed: int) -> dict[str, list[str]]:
     and "PyTorch" both become "library". Words such as "tensor" or "estimator" stay. A text that occurs in two libraries
     is left out.
     """
-    all_texts = {name: list(dict.fromkeys(_texts(package, parts))) for name, (package, parts) in LIBRARIES.items()}
+    all_texts = {name: list(dict.fromkeys(package_texts(*library))) for name, library in LIBRARIES.items()}
     counts = Counter(text for texts in all_texts.values() for text in texts)
     generator = np.random.default_rng(seed)
     chosen = {}
@@ -85,7 +85,7 @@ def clean(docstring: str) -> str:
     return " ".join(masked.split()[:LONGEST])
 
 
-def _texts(package: str, parts: tuple[str, ...]) -> Iterator[str]:
+def package_texts(package: str, parts: tuple[str, ...]) -> Iterator[str]:
     """Texts of a package, in the order of parts, files and lines."""
     for part in parts:
         for file in _files(package, part):

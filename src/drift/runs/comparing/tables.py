@@ -14,6 +14,7 @@ from rich.table import Table as RichTable
 
 from drift.data.files import atomic_file
 from drift.errors import ConfigError
+from drift.report.terminal import GAP, LEAST_NAME, column_blocks
 from drift.runs.comparing.statistics import TTest, paired_t, welch_t
 from drift.tasks.scoring import mean_and_spread
 
@@ -171,18 +172,25 @@ def difference_text(test: TTest) -> str:
 
 
 def show_table(table: ScoreTable, console: Console | None = None) -> None:
-    """Print a table to the terminal."""
-    view = RichTable(box=None, pad_edge=False)
-    view.add_column("")
-    for column in table.columns:
-        view.add_column(escape(column), justify="right")
-    for line in lines(table):
-        style = "dim" if line.detail else None
-        view.add_row(*line.formatted(escape, "[bold]%s[/bold]", "  "), style=style)
+    """Print a table to the terminal. Columns that do not fit are shown below the others."""
     console = console or Console()
     if not console.is_terminal:
         console = Console(width=WIDE, file=console.file)
-    console.print(Group(f"[bold]{escape(table.title)}[/bold]", view, *map(escape, table.notes)), highlight=False)
+    all_lines = list(lines(table))
+    widths = [max(map(len, column)) for column in zip(table.columns, *(line.texts for line in all_lines), strict=True)]
+    names = max(len(line.heading) + 2 for line in all_lines)
+    names = max(min(names, console.width - max(widths) - GAP), min(names, LEAST_NAME))  # long names are wrapped
+    views = []
+    for block in column_blocks([names, *widths], console.width):
+        view = RichTable(box=None, pad_edge=False)
+        view.add_column("", max_width=names)
+        for column in block[1:]:
+            view.add_column(escape(table.columns[column - 1]), justify="right", no_wrap=True)
+        for line in all_lines:
+            cells = line.formatted(escape, "[bold]%s[/bold]", "  ")
+            view.add_row(*(cells[column] for column in block), style="dim" if line.detail else None)
+        views.append(view)
+    console.print(Group(f"[bold]{escape(table.title)}[/bold]", *views, *map(escape, table.notes)), highlight=False)
 
 
 def as_markdown(table: ScoreTable) -> str:

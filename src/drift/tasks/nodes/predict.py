@@ -45,6 +45,8 @@ def predict_nodes(
         columns |= {f"p_{name}": probabilities[:, code].round(6).tolist() for code, name in enumerate(classes)}
         with TableWriter(out, spreadsheet=options.spreadsheet) as table:
             table.write(columns)
+    if options.tally is not None:
+        options.tally.add(len(predicted), predicted, confidence.tolist())
     yield predicted
 
 
@@ -62,7 +64,7 @@ def evaluate_nodes(run: Trained, source: Any, options: TableOptions) -> dict[str
     if not len(known):
         raise LabelError(f"{graph.name}: none of the {len(graph.labels)} nodes has a label to score against")
     probabilities = run.model.predict_proba(graph)[known]
-    scores = evaluation_scores(probabilities, labels.codes[known], options.abstain_below)
+    scores = evaluation_scores(probabilities, labels.codes[known], classes, options.abstain_below)
     return {"rows": len(graph.labels), "labeled_rows": len(known), **scores, "notes": labels.notes}
 
 

@@ -51,6 +51,8 @@ def predict_table(
                 added: dict[str, list[Any]] = {"predicted": labels, "confidence": _rounded(piece.confidence)}
                 added |= {f"p_{name}": _rounded(piece.probabilities[:, c]) for c, name in enumerate(classes)}
                 writer.write(with_columns(piece.chunk.columns, added))
+            if options.tally is not None:
+                options.tally.add(len(labels), labels, piece.confidence.tolist())
             yield labels
 
 
@@ -71,7 +73,7 @@ def evaluate_table(run: Trained, source: Any, options: TableOptions) -> dict[str
     truth = known.codes[known.codes != UNLABELED]
     if not len(truth):
         raise LabelError(f"{name}: none of the {len(labels)} rows has a label to score against")
-    scores = evaluation_scores(np.concatenate(kept), truth, options.abstain_below)
+    scores = evaluation_scores(np.concatenate(kept), truth, run.model.classes, options.abstain_below)
     return {"rows": len(labels), "labeled_rows": len(truth), "label": label, **scores, "notes": known.notes}
 
 

@@ -40,6 +40,11 @@ def predict_sentences(
                 tags.append(row_tags)
                 entities.append(row_entities)
             write(chunk, tags, entities)
+            if options.tally is not None:
+                flat = [entity for row_entities in entities for entity in row_entities]
+                options.tally.add(
+                    sum(map(len, tags)), [entity["label"] for entity in flat], [entity["confidence"] for entity in flat]
+                )
             yield tags
 
 

@@ -198,7 +198,7 @@ class TokenTask(Task):
         said = f"the rules vote in the tagger, with weight {weight:g} (model.rule_votes{listed})"
         return [*self.data.notes, f"{said}; they are in the run's folder, but not in model.onnx"]
 
-    def complete(self, model: TokenModel) -> TokenModel:
+    def refined_model(self, model: TokenModel) -> TokenModel:
         """The tagger with transitions, and with rules that vote."""
         votes = self.votes if self.votes is not None and self.votes.weight else None
         return replace(model, votes=votes, restart=self.data.restart)
