@@ -45,8 +45,8 @@ browser:
 	    > /dev/null 2>&1 || echo "Chromium cannot be installed: tests of pages in a browser are skipped"
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/ruff format --check --quiet src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs/reference.py
+	$(BIN)/ruff format --check --quiet src tests benchmarks docs/reference.py
 	$(BIN)/mypy
 
 # The documentation as pages, into build/docs; a broken link or an unknown name ends it.
@@ -55,8 +55,8 @@ docs: $(VENV)/.dev
 	$(BIN)/mkdocs build --strict --quiet
 
 format: $(VENV)/.dev
-	$(BIN)/ruff check --fix src tests benchmarks docs
-	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix src tests benchmarks docs/reference.py
+	$(BIN)/ruff format src tests benchmarks docs/reference.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

@@ -1,6 +1,7 @@
 """The `drift` command as people run it: what it prints, where, and with which exit code."""
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -156,13 +157,13 @@ def test_a_fault_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
         run()
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_the_shell_completes_verbs_and_completion_installs_itself(tmp_path: Path) -> None:
     asked = {"_DRIFT_COMPLETE": "complete_bash", "COMP_WORDS": "drift pre", "COMP_CWORD": "1"}
     done = subprocess.run([str(SCRIPT)], capture_output=True, text=True, env={**os.environ, **asked}, cwd=tmp_path)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["predict"], "")
     home = {**os.environ, "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
-    installed = subprocess.run(
-        [str(SCRIPT), "--install-completion", "bash"], capture_output=True, text=True, env=home, cwd=tmp_path
-    )
+    called = f'"{SCRIPT}" --install-completion bash; exit $?'  # typer asks which shell has called it
+    installed = subprocess.run(["bash", "-c", called], capture_output=True, text=True, env=home, cwd=tmp_path)
     assert (installed.returncode, installed.stderr) == (0, "")
     assert "_DRIFT_COMPLETE" in (tmp_path / ".bash_completions" / "drift.sh").read_text()

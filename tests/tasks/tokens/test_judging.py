@@ -63,7 +63,7 @@ def test_a_long_sentence_is_counted_in_linear_time() -> None:
 class FixedTagger:
     """A tagger that gives the same tags to every sentence."""
 
-    temperature = 2.0
+    temperature, restart = 2.0, 0.0
 
     def __init__(self, fixed: list[str]) -> None:
         self.fixed = fixed
