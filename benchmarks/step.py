@@ -7,11 +7,11 @@ self-training should be near 1. Both games are also written by hand, to measure 
 loop. A step is loss, backward, optimizer, zero_grad and follow, with pseudo-labels for all rows. A repeat is one step
 of each variant, so that other load on the machine affects all; with one thread, CPU time is measured. Prints JSON:
 median and quartiles of milliseconds, and of the ratios of each repeat; and the peak of the memory that one step of each
-variant allocates, from torch's profiler.
+variant allocates, from torch's profiler. In the file of --out, students that were not measured are kept.
 
     python benchmarks/step.py
     python benchmarks/step.py --students mlp,cnn --repeats 50
-    DRIFT_MODELS=~/models python benchmarks/step.py --students encoder --threads 2 --out step.json
+    DRIFT_MODELS=~/models python benchmarks/step.py --students encoder --out docs/results/step.json
 
 The encoders are the folders paraphrase-MiniLM-L3-v2 and bge-small-en-v1.5 in $DRIFT_MODELS; a student whose folder is
 missing is skipped.
@@ -226,10 +226,11 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     gc.disable()  # otherwise one variant would pay for the allocations of all
     setting = {"torch": torch.__version__, "threads": args.threads, "optimizer": "AdamW, fused", "warm_up": WARM_UP}
-    text = json.dumps({**setting, "students": {name: run(name, args.repeats) for name in names}}, indent=2)
-    print(text)
+    students = {name: {"setting": setting, **run(name, args.repeats)} for name in names}
+    print(json.dumps(students, indent=2))
     if args.out:
-        args.out.write_text(text + "\n", encoding="utf-8")
+        earlier = json.loads(args.out.read_text(encoding="utf-8")) if args.out.exists() else {}
+        args.out.write_text(json.dumps({**earlier, **students}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
