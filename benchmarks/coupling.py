@@ -178,7 +178,7 @@ ENCODER_STEPS = {
     "data.test_rows": 1000,
     "training.initial_steps": 40,
     "training.steps": 60,
-    "model.train_layers": "all",
+    "model.train_layers": 2,
     "model.max_length": 48,
 }
 CELLS = {

@@ -85,7 +85,7 @@ def texts() -> tuple[list[str], Tensor]:
 
 
 def on_texts(
-    student: nn.Module, tokens: Any, weak: Tensor, seed: int, rates: tuple[float, float], **sizes: int
+    student: nn.Module, tokens: Any, weak: Tensor, seed: int, rates: tuple[float, float], start_steps: int, **sizes: int
 ) -> Case:
     """A student that is started on the weak labels, and then plays without them. sizes: of the `Case`."""
     known = (weak >= 0).nonzero().flatten()
@@ -95,7 +95,7 @@ def on_texts(
         rows = known[next(some)]
         return tokens.inputs(rows), weak[rows]
 
-    start(student, labeled, 60, rates[0])
+    start(student, labeled, start_steps, rates[0])
     rows = EndlessBatches(len(weak), 32, torch.Generator().manual_seed(seed))
     return Case(student, ({"unlabeled": tokens.inputs(r)} for r in rows), rates[1], **sizes)
 
@@ -104,7 +104,7 @@ def textcnn(seed: int) -> Case:
     sentences, weak = texts()
     words = WordTokenizer.from_texts(sentences)
     student = TextCNN(torch.randn(len(words), WIDTH) / 10, 4, maps=100)
-    return on_texts(student, tokenize(sentences, words, max_length=64), weak, seed, (1e-3, 3e-4), steps=200)
+    return on_texts(student, tokenize(sentences, words, max_length=64), weak, seed, (1e-3, 3e-4), 60, steps=200)
 
 
 def encoder(seed: int) -> Case:
@@ -114,7 +114,7 @@ def encoder(seed: int) -> Case:
     student = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, num_labels=4)
     sentences, weak = texts()
     tokens = tokenize(sentences, AutoTokenizer.from_pretrained(folder), max_length=32)
-    return on_texts(student, tokens, weak, seed, (1e-4, 2e-5), steps=60, windows=4, draws=2)
+    return on_texts(student, tokens, weak, seed, (1e-4, 2e-5), 30, steps=40, windows=3, draws=1)
 
 
 CASES: dict[str, Callable[[int], Case]] = {"mlp": digits, "textcnn": textcnn, "encoder": encoder}
@@ -284,7 +284,7 @@ def main() -> None:
     parser.add_argument("--students", default=",".join(CASES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--alphas", default=",".join(map(str, ALPHAS)), help="comma-separated (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="runs per student and α (default: %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of the game (default: mlp 400, textcnn 200, encoder 60)")
+    parser.add_argument("--steps", type=int, help="steps of the game (default: mlp 400, textcnn 200, encoder 40)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON lines (default: docs/results/jacobian.jsonl)")
     args = parser.parse_args()
     torch.set_num_threads(1)

@@ -134,7 +134,7 @@ def precision() -> list[str]:
     test, command = paired_t(half, whole), "python benchmarks/coupling.py run --cells encoder-30 encoder-30-float32"
     return [
         *lines,
-        f"{ENCODER} fine-tuned on AG News, 30 labels per class, all layers, {len(half)} seeds, 1,000 test",
+        f"{ENCODER} fine-tuned on AG News, 30 labels per class, two of three layers, {len(half)} seeds, 1,000 test",
         f"texts: test accuracy {mean_and_spread(half)} in bfloat16 and {mean_and_spread(whole)} in float32; difference",
         f"{test.gap()} points, p {test.p_text()}. By `{command}`,",
         "on a processor that computes bfloat16.",
