@@ -18,7 +18,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +174,12 @@ def trained(model: str, labels: int, alphas: tuple[float, ...], **settings: Any)
 
 
 ENCODER_STEPS = {
-    "training.initial_steps": 100,
-    "training.steps": 150,
-    "model.train_layers": "all",
-    "model.max_length": 96,
+    "data.train_rows": 2500,
+    "data.test_rows": 1000,
+    "training.initial_steps": 40,
+    "training.steps": 60,
+    "model.train_layers": 2,
+    "model.max_length": 48,
 }
 CELLS = {
     "cora-10": graph("Cora", preset=True, extra=True),
@@ -190,6 +192,9 @@ CELLS = {
     "cora-10-plain": graph("Cora", preset=False),
     "citeseer-10-plain": graph("CiteSeer", preset=False),
     "encoder-30": trained(ENCODER, 30, (0.5,), **ENCODER_STEPS),
+    "encoder-30-float32": replace(
+        trained(ENCODER, 30, (0.5,), **ENCODER_STEPS, **{"training.precision": "no"}), couplings=("differentiable",)
+    ),  # beside "encoder-30", which is in bfloat16 where the processor computes it; see docs/results/speed.md
     "textcnn-200": trained("textcnn", 200, (0.5, 0.9), **{"training.initial_steps": 200, "training.steps": 200}),
 }
 

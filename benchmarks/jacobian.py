@@ -7,7 +7,7 @@ that cost a K-th of the teacher's backward are measured beside it:
 
 - every K-th step: the exact interaction of the window's first step times K, against the sum over the window;
 - rows: N/K rows drawn with replacement in proportion to the norm of their g_T, with weights that make it unbiased,
-  against the exact interaction of the step; mean over DRAWS draws.
+  against the exact interaction of the step; mean over several draws.
 
 "error" is ‖estimate - exact‖² / ‖exact‖². Students: an MLP on scikit-learn's digits with 5 labels per class; a TextCNN,
 and the encoder paraphrase-MiniLM-L3-v2 in $DRIFT_MODELS, with the weak labels of AG News in $DRIFT_DATA.
@@ -40,19 +40,24 @@ from drift.models.mlp import mlp
 from drift.models.textcnn import TextCNN
 
 OUT = Path(__file__).parent.parent / "docs" / "results" / "jacobian.jsonl"
-ALPHAS, K, DRAWS, WINDOWS, TAU = (0.5, 0.7, 0.9, 0.99), 4, 8, 8, 0.5
-TEXTS, LENGTH, WIDTH = 4000, 64, 100  # AG News rows, tokens per text, word vectors of the TextCNN
+ALPHAS, K, TAU = (0.5, 0.7, 0.9, 0.99), 4, 0.5
+TEXTS, WIDTH = 4000, 100  # AG News rows, word vectors of the TextCNN
 Batch = dict[str, Any]  # arguments of Game.loss
 
 
 @dataclass(frozen=True)
 class Case:
-    """A student after its supervised start, and the batches of its game."""
+    """A student after its supervised start, and the batches of its game.
+
+    steps: of the game, by default. windows: number of windows. draws: of rows, per step of a window.
+    """
 
     student: nn.Module
     batches: Iterator[Batch]
     learning_rate: float
-    steps: int  # by default
+    steps: int
+    windows: int = 8
+    draws: int = 8
 
 
 def digits(seed: int) -> Case:
@@ -79,8 +84,10 @@ def texts() -> tuple[list[str], Tensor]:
     return [row["text"] for row in rows], torch.tensor(weak)
 
 
-def on_texts(student: nn.Module, tokens: Any, weak: Tensor, seed: int, rates: tuple[float, float], steps: int) -> Case:
-    """A student that is started on the weak labels, and then plays without them."""
+def on_texts(
+    student: nn.Module, tokens: Any, weak: Tensor, seed: int, rates: tuple[float, float], start_steps: int, **sizes: int
+) -> Case:
+    """A student that is started on the weak labels, and then plays without them. sizes: of the `Case`."""
     known = (weak >= 0).nonzero().flatten()
     some = EndlessBatches(len(known), 32, torch.Generator().manual_seed(seed + 1))
 
@@ -88,16 +95,16 @@ def on_texts(student: nn.Module, tokens: Any, weak: Tensor, seed: int, rates: tu
         rows = known[next(some)]
         return tokens.inputs(rows), weak[rows]
 
-    start(student, labeled, 60, rates[0])
+    start(student, labeled, start_steps, rates[0])
     rows = EndlessBatches(len(weak), 32, torch.Generator().manual_seed(seed))
-    return Case(student, ({"unlabeled": tokens.inputs(r)} for r in rows), rates[1], steps)
+    return Case(student, ({"unlabeled": tokens.inputs(r)} for r in rows), rates[1], **sizes)
 
 
 def textcnn(seed: int) -> Case:
     sentences, weak = texts()
     words = WordTokenizer.from_texts(sentences)
     student = TextCNN(torch.randn(len(words), WIDTH) / 10, 4, maps=100)
-    return on_texts(student, tokenize(sentences, words, max_length=LENGTH), weak, seed, (1e-3, 3e-4), 200)
+    return on_texts(student, tokenize(sentences, words, max_length=64), weak, seed, (1e-3, 3e-4), 60, steps=200)
 
 
 def encoder(seed: int) -> Case:
@@ -106,8 +113,8 @@ def encoder(seed: int) -> Case:
     folder = Path(os.environ["DRIFT_MODELS"]).expanduser() / "paraphrase-MiniLM-L3-v2"
     student = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32, num_labels=4)
     sentences, weak = texts()
-    tokens = tokenize(sentences, AutoTokenizer.from_pretrained(folder), max_length=LENGTH)
-    return on_texts(student, tokens, weak, seed, (1e-4, 2e-5), 160)
+    tokens = tokenize(sentences, AutoTokenizer.from_pretrained(folder), max_length=32)
+    return on_texts(student, tokens, weak, seed, (1e-4, 2e-5), 30, steps=40, windows=3, draws=1)
 
 
 CASES: dict[str, Callable[[int], Case]] = {"mlp": digits, "textcnn": textcnn, "encoder": encoder}
@@ -147,7 +154,7 @@ def error(estimate: Tensor, exact: Tensor) -> float:
     return norm(estimate - exact) ** 2 / norm(exact) ** 2
 
 
-def interactions(game: Game, batch: Batch, draw: torch.Generator) -> tuple[Tensor, Tensor, list[Tensor]]:
+def interactions(game: Game, batch: Batch, draws: int, draw: torch.Generator) -> tuple[Tensor, Tensor, list[Tensor]]:
     """(1 - α) J_Tᵀ g_T, (1 - α) J_Sᵀ g_T, and estimates of the former from drawn rows. Draws the student's dropout."""
     x, scale = batch["unlabeled"], 1 - game.alpha
     if "labeled" in batch:  # the game predicts these rows first, which moves the random numbers on
@@ -164,18 +171,18 @@ def interactions(game: Game, batch: Batch, draw: torch.Generator) -> tuple[Tenso
     share = g_t.norm(dim=1) / g_t.norm(dim=1).sum()
     size = len(g_t) // K
     estimates = []
-    for _ in range(DRAWS):
+    for _ in range(draws):
         drawn = torch.multinomial(share, size, replacement=True, generator=draw)
         weights = torch.bincount(drawn, minlength=len(g_t)) / (size * share.clamp(min=1e-30))
         estimates.append(scale * flat(z_t, game.teacher, weights.unsqueeze(1) * g_t))
     return scale * flat(z_t, game.teacher, g_t), scale * flat(z_s, game.student, g_t), estimates
 
 
-def measure(game: Game, batch: Batch, whole: Tensor, seed: int) -> tuple[dict[str, float], Tensor, Tensor]:
+def measure(game: Game, batch: Batch, whole: Tensor, draws: int, seed: int) -> tuple[dict[str, float], Tensor, Tensor]:
     """One step: its measurements, the exact and the shared interaction. whole: the game's gradient with this seed."""
     of_game = game.diagnostics().interaction_norm
     torch.manual_seed(seed)
-    exact, shared, estimates = interactions(game, batch, torch.Generator().manual_seed(seed))
+    exact, shared, estimates = interactions(game, batch, draws, torch.Generator().manual_seed(seed))
     assert abs(norm(exact) / of_game - 1) < 1e-3, "the game has another interaction"
     entry = {
         "leader cosine": cosine(exact, whole - exact),  # of the exact interaction with the leader
@@ -197,14 +204,15 @@ def run(name: str, alpha: float, seed: int, steps: int | None) -> list[dict[str,
     game = Game(case.student, alpha=alpha, tau=TAU)
     optimizer = torch.optim.AdamW(case.student.parameters(), lr=case.learning_rate)
     last = steps or case.steps
-    begins = {max(1, round(last * i / WINDOWS) - K + 1) for i in range(1, WINDOWS + 1)}  # at step 0 players are equal
+    ends = (round(last * i / case.windows) for i in range(1, case.windows + 1))
+    begins = {max(1, end - K + 1) for end in ends}  # at step 0 players are equal
     entries, window = [], []
     for step, batch in zip(range(last + 1), case.batches, strict=False):
         torch.manual_seed(step)
         game.backward(game.loss(**batch))
         if window or step in begins:
             whole = torch.cat([p.grad.flatten() for p in case.student.parameters() if p.requires_grad])
-            window.append(measure(game, batch, whole, step))
+            window.append(measure(game, batch, whole, case.draws, step))
         if len(window) == K:
             measured, exact, shared = zip(*window, strict=True)
             total = torch.stack(exact).sum(0)
@@ -276,7 +284,7 @@ def main() -> None:
     parser.add_argument("--students", default=",".join(CASES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--alphas", default=",".join(map(str, ALPHAS)), help="comma-separated (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="runs per student and α (default: %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of the game (default: mlp 400, textcnn 200, encoder 160)")
+    parser.add_argument("--steps", type=int, help="steps of the game (default: mlp 400, textcnn 200, encoder 40)")
     parser.add_argument("--out", type=Path, default=OUT, help="JSON lines (default: docs/results/jacobian.jsonl)")
     args = parser.parse_args()
     torch.set_num_threads(1)

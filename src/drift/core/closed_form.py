@@ -3,7 +3,7 @@
 The values are those of `drift.core.labels` and `drift.core.losses`. With g = ∂L/∂log ỹ and v = ∂L/∂ω, and a = log ỹ up
 to a constant per row, the gradient with respect to log p is
 
-    ∂L/∂a_ij    = g_ij - ỹ_ij Σ_k g_ik + v_i ỹ_ij (log ỹ_ij / log C + 1 - ω_i)      log-softmax, and Eq. 7
+    ∂L/∂a_ij     = g_ij + ỹ_ij (v_i (1 - ω_i) - Σ_k g_ik) + ỹ_ij log ỹ_ij v_i / log C     log-softmax, and Eq. 7
     ∂L/∂log p_ij = (∂L/∂a_ij - s_ij Σ_i' ∂L/∂a_i'j) / τ,   s_ij = p_ij^(1/τ) / f_j    class mass of Eq. 6
 
 On batches of a few hundred rows autograd's overhead is most of the cost of these terms; a backward through them takes
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from drift.core.labels import balanced, sample_weight
+from drift.core.labels import balanced, weight_terms
 from drift.core.softmax import log_softmax
 
 
@@ -41,24 +41,25 @@ class SoftResponse(torch.autograd.Function):
         z = log_p / tau
         a, log_f = balanced(z, class_mass, log_prior, unbalanced_class)
         log_y = log_softmax(a)
-        omega = sample_weight(log_y) if reweight else torch.ones_like(log_y[..., 0])
-        ctx.tau, ctx.unbalanced_class, ctx.reweight = tau, unbalanced_class, reweight
-        ctx.save_for_backward(log_y, omega, z, log_f)
+        omega, y, y_log_y = weight_terms(log_y) if reweight else (torch.ones_like(log_y[..., 0]), log_y.exp(), None)
+        ctx.tau, ctx.unbalanced_class = tau, unbalanced_class
+        ctx.save_for_backward(y, y_log_y, omega, z, log_f)
         return log_y, omega
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Tensor | None, v: Tensor | None) -> tuple[Tensor | None, None, None, None, None, None]:
-        log_y, omega, z, log_f = ctx.saved_tensors
-        y = log_y.exp()
-        da = None if g is None else torch.addcmul(g, y, g.sum(-1, keepdim=True), value=-1)
-        if v is not None and ctx.reweight:
-            # Where log ỹ is -inf, ỹ is 0: the lowest finite number makes the product 0, too.
-            certainty = log_y.clamp(min=torch.finfo(log_y.dtype).min).div(math.log(log_y.shape[-1]))
-            certainty.add_((1 - omega).unsqueeze(-1)).mul_(y).mul_(v.unsqueeze(-1))
-            da = certainty if da is None else da.add_(certainty)
-        if da is None:
+        y, y_log_y, omega, z, log_f = ctx.saved_tensors
+        v = None if y_log_y is None else v
+        if g is None and v is None:
             return (None,) * 6
+        g = torch.zeros_like(y) if g is None else g
+        of_row = g.sum(-1).neg_()
+        if v is not None:
+            of_row.addcmul_(v, 1 - omega)
+        da = torch.addcmul(g, y, of_row.unsqueeze(-1))
+        if v is not None:
+            da.addcmul_(y_log_y, v.unsqueeze(-1), value=1 / math.log(y.shape[-1]))
         if log_f is not None:
             dz = torch.addcmul(da, (z - log_f).exp_(), _through_masses(da, log_f, ctx.unbalanced_class), value=-1)
         else:

@@ -82,10 +82,15 @@ def sample_weight(log_y: Tensor) -> Tensor:
 
     log_y: `(..., N, C)`, normalised. Returns `(..., N)`.
     """
-    C = log_y.shape[-1]
-    minus_H = (log_y.exp() * _finite(log_y)).sum(dim=-1)
+    return weight_terms(log_y)[0]
+
+
+def weight_terms(log_y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """ω, `(..., N)`, and what it is computed from: ỹ and ỹ log ỹ, `(..., N, C)`. log_y: see `sample_weight`."""
+    y = log_y.exp()
+    y_log_y = y * _finite(log_y)
     # The clamp only removes rounding: H can exceed log C by an ulp at the uniform label, where its gradient is 0.
-    return (1.0 + minus_H / math.log(C)).clamp(min=0.0)
+    return (1.0 + y_log_y.sum(dim=-1) / math.log(log_y.shape[-1])).clamp(min=0.0), y, y_log_y
 
 
 def _finite(log_p: Tensor) -> Tensor:
