@@ -34,9 +34,18 @@ COLUMNS = ["start", "drift fit", "true shares", "dev", *PEERS]
 
 def measure(cell: Cell, number: int) -> dict[str, Any]:
     """Scores and seconds of every method on one draw."""
+    with_dev = cell.how == "per class" and cell.labels == 10
+    scores = all_scores(draw(cell, number), true_shares=cell.skew != 1, with_dev=with_dev)
+    return {**asdict(cell), "draw": number, "scores": scores}
+
+
+def all_scores(tables: Draw, *, true_shares: bool, with_dev: bool) -> dict[str, Any]:
+    """Scores of a plain run, its start and scikit-learn.
+
+    true_shares, with_dev: whether to repeat the run with the true class shares, and with dev.
+    """
     import drift
 
-    tables = draw(cell, number)
     scores: dict[str, Any] = {}
     fit = partial(drift.fit, tables.train, test=tables.test, text="text", label="label", quiet=True)
     began = time.perf_counter()
@@ -53,11 +62,11 @@ def measure(cell: Cell, number: int) -> dict[str, Any]:
         "errors": [calibration["error_before"], calibration["error_after"]],
         "heads": float(np.mean([seed["accuracy"] for seed in test["scores"]])),
     }
-    if cell.skew != 1:
+    if true_shares:
         scores["true shares"] = fit(settings={"method.prior": tables.shares}).metrics["test"]["model"]
-    if cell.how == "per class" and cell.labels == 10:
+    if with_dev:
         scores["dev"] = fit(dev=tables.dev).metrics["test"]["model"]
-    return {**asdict(cell), "draw": number, "scores": {**scores, **peers(tables)}}
+    return {**scores, **peers(tables)}
 
 
 def peers(tables: Draw) -> dict[str, Any]:
