@@ -80,11 +80,12 @@ def section() -> list[str]:
         other: [line["scores"]["drift fit"]["accuracy"] - line["scores"][other]["accuracy"] for _, line in _all(cells)]
         for other in ("start", "SelfTrainingClassifier")
     }
+    if not cells:
+        return []
     return [
         *text,
         f"Of {len(gains['start'])} single draws, {_below(gains['start'])} are more than 1 point of accuracy below their"
         f" start and {_below(gains['SelfTrainingClassifier'])} below SelfTrainingClassifier.",
-        "",
     ]
 
 
