@@ -63,7 +63,8 @@ def draw(cell: Cell, number: int) -> Draw:
     train, test = (texts_of(cell.dataset, part) for part in ("train", "test"))
     classes = rng.permutation(sorted(set(train["label"])))
     train, test = _thinned(train, classes, cell.skew, rng), _thinned(test, classes, cell.skew, rng)
-    chosen = _labeled(train["label"].to_numpy(), classes, cell, rng)
+    in_all = cell.labels * len(classes)
+    chosen = labeled_rows(train["label"].to_numpy(), classes, cell.how, cell.labels, in_all, rng)
     labels = np.full(len(train), "", dtype=object)
     labels[chosen] = train["label"].to_numpy()[chosen]
     dev = _thinned(texts_of(cell.dataset, "dev"), classes, cell.skew, rng)
@@ -102,13 +103,16 @@ def _thinned(table: pd.DataFrame, classes: np.ndarray, skew: int, rng: np.random
     return table.iloc[np.sort(np.concatenate(kept))].reset_index(drop=True)
 
 
-def _labeled(labels: np.ndarray, classes: np.ndarray, cell: Cell, rng: np.random.Generator) -> np.ndarray:
-    if cell.how == "per class":
+def labeled_rows(
+    labels: np.ndarray, classes: np.ndarray, how: str, per_class: int, in_all: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Rows whose labels are given: `per_class` of every class or, if `how` is random, `in_all` rows."""
+    if how == "per class":
         return np.concatenate(
-            [rng.choice(np.flatnonzero(labels == name), cell.labels, replace=False) for name in classes]
+            [rng.choice(np.flatnonzero(labels == name), per_class, replace=False) for name in classes]
         )
     while True:  # a classifier needs two classes
-        rows = rng.choice(len(labels), cell.labels * len(classes), replace=False)
+        rows = rng.choice(len(labels), in_all, replace=False)
         if len(set(labels[rows])) > 1:
             return rows
 

@@ -2,16 +2,17 @@
 
     python -m venv ENV && ENV/bin/pip install setfit pandas        # an environment of its own, without drift
     DRIFT_DATA=... ENV/bin/python benchmarks/setfit_peer.py run --encoder DIR    # adds to docs/results/setfit.jsonl
-    python benchmarks/setfit_peer.py render                                      # writes docs/results/setfit.md
+    python benchmarks/setfit_peer.py show                                        # prints the table
 
-DIR is a folder with bge-small-en-v1.5. Draws are those of `benchmarks/default.py`, whose lines are read for the page.
-SetFit fine-tunes the encoder on pairs of the labelled texts and ignores the unlabelled ones. Pairs are its main cost,
-so `num_iterations` is lower here than the 20 that SetFit's documentation suggests; the page gives the value.
+DIR is a folder with bge-small-en-v1.5. Draws are those of `benchmarks/default.py`, whose `render` shows the table in
+docs/results/default.md. SetFit fine-tunes the encoder on pairs of the labelled texts and ignores the unlabelled ones.
+Pairs are its main cost, so `num_iterations` is lower here than the 20 that SetFit's documentation suggests.
 """
 
 import argparse
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ import numpy as np
 from default_suite import Cell, Draw, draw
 from recorded import RESULTS, add_line, read_lines, table
 
-LINES, PAGE, OURS = RESULTS / "setfit.jsonl", RESULTS / "setfit.md", RESULTS / "default.jsonl"
-CELLS = [Cell(name, 1, "per class", 10) for name in ("agnews", "amazon", "imdb")]
+LINES, OURS = RESULTS / "setfit.jsonl", RESULTS / "default.jsonl"
+CELLS = [Cell(name, skew, "per class", 10) for name, skew in (("agnews", 1), ("amazon", 10), ("imdb", 1))]
 ITERATIONS = 5  # pairs of one label per labelled text, and as many pairs of two labels; SetFit's documentation has 20
 MAX_LENGTH = 256  # tokens, as in `drift fit`
 
@@ -66,8 +67,7 @@ def measure(cell: Cell, number: int, folder: str, output: str) -> dict[str, Any]
     predicted = np.array(names)[np.asarray(model.predict(list(tables.test["text"]), batch_size=32))]
     truth = tables.test["label"].to_numpy()
     return {
-        "dataset": cell.dataset,
-        "labels": cell.labels,
+        **asdict(cell),
         "draw": number,
         "num_iterations": ITERATIONS,
         "accuracy": float((predicted == truth).mean()),
@@ -77,61 +77,51 @@ def measure(cell: Cell, number: int, folder: str, output: str) -> dict[str, Any]
     }
 
 
-def run(folder: str, draws: int, output: str) -> None:
+def run(folder: str, draws: int, output: str, datasets: list[str]) -> None:
     """Measure what is missing: all cells of the first draw, then of the second."""
-    done = {(line["dataset"], line["draw"]) for line in read_lines(LINES)}
+    done = {(line["dataset"], line["skew"], line["draw"]) for line in read_lines(LINES)}
     for number in range(draws):
         for cell in CELLS:
-            if (cell.dataset, number) not in done:
+            if cell.dataset in datasets and (cell.dataset, cell.skew, number) not in done:
                 line = measure(cell, number, folder, output)
                 add_line(LINES, line)
                 print(line, flush=True)
 
 
-def ours(cell: Cell) -> dict[int, dict[str, Any]]:
-    """Scores of plain runs by draw."""
-    wanted = {"dataset": cell.dataset, "skew": cell.skew, "how": cell.how, "labels": cell.labels}
-    return {line["draw"]: line["scores"] for line in read_lines(OURS) if wanted.items() <= line.items()}
+def lines_of(cell: Cell, lines: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The lines of a cell, by draw."""
+    return {line["draw"]: line for line in lines if asdict(cell).items() <= line.items()}
 
 
-def render() -> None:
-    """Write the page from the lines: only draws that both have."""
+def section() -> list[str]:
+    """The table: only draws that both have."""
     rows = []
     for cell in CELLS:
-        plain = ours(cell)
-        lines = [line for line in read_lines(LINES) if line["dataset"] == cell.dataset and line["draw"] in plain]
-        if not lines:
+        plain, theirs = lines_of(cell, read_lines(OURS)), lines_of(cell, read_lines(LINES))
+        both = sorted(plain.keys() & theirs.keys())
+        if not both:
             continue
-        both = [(100 * line["accuracy"], 100 * plain[line["draw"]]["drift fit"]["accuracy"]) for line in lines]
-        start = np.mean([100 * plain[line["draw"]]["start"]["accuracy"] for line in lines])
-        seconds = [np.median([line[key] for line in lines]) for key in ("train_seconds", "predict_seconds")]
-        theirs, mine = np.mean(both, axis=0)
-        gaps = ", ".join(f"{b - a:+.1f}" for a, b in both)
-        times = [f"{value:.0f}" for value in seconds]
-        rows.append([cell.dataset, len(lines), f"{start:.1f}", f"{theirs:.1f}", f"{mine:.1f}", gaps, *times])
-    headings = ["dataset", "draws", "drift fit, start", "SetFit", "drift fit", "drift fit minus SetFit, by draw"]
-    content = [
-        "# Results: SetFit beside plain `drift fit`",
-        "",
-        "Written by `python benchmarks/setfit_peer.py render`. Test accuracy in %, 10 labels per class, on draws of",
-        "[plain runs](default.md): the same labelled rows, the same 1,000 test texts and the same encoder",
-        f"(bge-small-en-v1.5, {MAX_LENGTH} tokens), one thread. SetFit fine-tunes the encoder on pairs of the labelled",
-        "texts; `drift fit` leaves it unchanged and also reads 2,500 unlabelled texts.",
-        "",
-        f"SetFit's settings are its defaults except `num_iterations={ITERATIONS}`, which limits the number of pairs.",
-        "Its documentation suggests 20, which takes four times as long, so SetFit may do better with more time.",
-        "",
-        *table([*headings, "SetFit, seconds to train", "SetFit, seconds for the test texts"], rows),
-    ]
-    PAGE.write_text("\n".join(content) + "\n", encoding="utf-8")
-    print("\n".join(content))
+        scores = [(plain[n]["scores"]["start"], theirs[n], plain[n]["scores"]["drift fit"]) for n in both]
+        means = [
+            " / ".join(f"{100 * np.mean([score[key] for score in column]):.1f}" for key in ("accuracy", "macro_f1"))
+            for column in zip(*scores, strict=True)
+        ]
+        gaps = ", ".join(f"{100 * (ours['accuracy'] - other['accuracy']):+.1f}" for _, other, ours in scores)
+        seconds = [np.median([theirs[n][key] for n in both]) for key in ("train_seconds", "predict_seconds")]
+        rows.append([cell.dataset, cell.skew, len(both), *means, gaps, *(f"{value:.0f}" for value in seconds)])
+    headings = ["dataset", "skew", "draws", "drift fit, start", "SetFit", "drift fit", "difference, by draw"]
+    return table([*headings, "SetFit, seconds to train", "seconds for the test texts"], rows) if rows else []
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "render"])
+    parser.add_argument("command", choices=["run", "show"])
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--encoder", default=str(Path(os.environ.get("DRIFT_MODELS", "."), "bge-small-en-v1.5")))
     parser.add_argument("--output", default="setfit-runs", help="folder for SetFit's own files")
+    parser.add_argument("--datasets", nargs="*", default=[cell.dataset for cell in CELLS], help="default: all three")
     arguments = parser.parse_args()
-    run(arguments.encoder, arguments.draws, arguments.output) if arguments.command == "run" else render()
+    if arguments.command == "run":
+        run(arguments.encoder, arguments.draws, arguments.output, arguments.datasets)
+    else:
+        print("\n".join(section()))

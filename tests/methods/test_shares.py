@@ -10,6 +10,7 @@ from drift.methods.shares import (
     FLOOR,
     Shares,
     estimate_shares,
+    held_shares,
     label_shares,
     likely_draw,
     predicted_shares,
@@ -183,3 +184,15 @@ def test_labels_that_cover_all_classes_alike_keep_the_predicted_shares() -> None
     plain = estimate_shares(predicted, labels, weak=True, biased=False).values
     assert plain[0] > 0.85
     assert even[0] < plain[0]
+
+
+def test_held_classes_keep_their_predicted_share_and_the_others_divide_the_rest() -> None:
+    predicted = np.repeat(np.eye(3), [80, 15, 5], axis=0)
+    for estimate in (Shares((0.6, 0.2, 0.2), "counts"), Shares((0.735, 0.245, 0.02), "counts")):
+        held = np.array(held_shares(estimate, predicted, np.array([False, False, True])).values)
+        assert held[2] == pytest.approx(5.5 / 101.5)
+        assert held[0] / held[1] == pytest.approx(3)
+        assert held.sum() == pytest.approx(1)
+        assert held_shares(estimate, predicted, np.zeros(3, bool)).values == pytest.approx(estimate.values)
+        all_held = held_shares(estimate, predicted, np.ones(3, bool)).values
+        assert all_held == pytest.approx(predicted_shares(predicted).values)

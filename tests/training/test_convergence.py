@@ -13,14 +13,13 @@ from drift.errors import Interrupted
 from drift.methods import METHODS
 from drift.training.convergence import (
     BEGUN,
-    STABLE,
     PhaseEnd,
-    Plateau,
     changed_share,
     least_game_steps,
     seconds_to_train,
 )
 from drift.training.plan import make_plan
+from drift.training.plateau import STABLE, Plateau
 from drift.training.trainer import Trainer
 from tests.training.runs import final_state, same_bits, small_data, small_run, small_student, stopped_after, weights
 
@@ -28,7 +27,7 @@ CONVERGED: dict[str, Any] = dict(until="converged", initial_steps=400, steps=400
 
 
 def steps_until_plateau(losses: list[float], window: int, tolerance: float) -> int | None:
-    plateau = Plateau(window, tolerance)
+    plateau = Plateau(window, tolerance, begun=BEGUN)
     return next((step for step, loss in enumerate(losses, 1) if plateau.add(loss)), None)
 
 

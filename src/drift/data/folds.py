@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 FOLDS = 5
 
@@ -49,6 +50,14 @@ class LeftOut:
         total = np.zeros((len(self.codes), *values.shape[1:]))
         np.add.at(total, self.which, values)
         return np.asarray(total / np.bincount(self.which).reshape(-1, *[1] * (values.ndim - 1)))
+
+    def combined(self, probabilities: np.ndarray) -> np.ndarray:
+        """What the trials that left out the same label predict together: the softmax of their mean log p, `(m, C)`.
+
+        For linear heads this is the prediction of their averaged head. probabilities: `(trials, h, C)`.
+        """
+        flat = probabilities.reshape(-1, probabilities.shape[-1])
+        return np.asarray(softmax(self.mean(np.log(np.maximum(flat, np.finfo(np.float32).tiny))), axis=-1))
 
     def weights(self, shares: Sequence[Sequence[float]]) -> np.ndarray:
         """Weights of the labels, with sum 1, `(m,)`. Those of a class together weigh its share.

@@ -146,7 +146,10 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
 
     kept_ : {"game", "start"}
         Which of the two the student is. The start is kept if the game made the given labels less likely, judged by the
-        predictions of their unlabelled neighbours, or moved the shares of predicted classes away from `prior_`.
+        predictions of their unlabelled neighbours, moved the shares of predicted classes away from `prior_`, or moved
+        more than 1 % of the rows into or out of classes whose share cannot be known. A class is such a class, and `fit`
+        warns of it, if labels were drawn at random, few are of the class, and these are not recognised if they are left
+        out.
 
     kept_reason_ : str
         What this choice is based on.
@@ -276,7 +279,7 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
             rows = training_rows(X, self.mean_, self.scale_, like)
             result = train(self, rows, encoded, torch.Generator().manual_seed(seed), np.random.default_rng(seed))
             self.trace_, self.n_iter_ = result.trace, result.steps
-            self.prior_, self.prior_source_ = result.prior
+            self.prior_, self.prior_source_ = result.prior.values, result.prior.source
             self.start_, self.kept_, self.kept_reason_ = result.start, result.kept, result.kept_reason
             if not all(bool(p.isfinite().all()) for p in self.student_.parameters()):
                 raise StateError(

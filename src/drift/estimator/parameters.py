@@ -13,7 +13,7 @@ from drift.core import SoftStrategy
 from drift.data.labels import Encoded
 from drift.data.shares import prior_shares
 from drift.errors import ConfigError
-from drift.methods.shares import estimate_shares, label_shares
+from drift.methods.shares import Shares, estimate_shares, held_shares, label_shares
 
 if TYPE_CHECKING:
     from drift.estimator.classifier import DriftClassifier
@@ -64,14 +64,18 @@ def check_widths(hidden: Any) -> None:
 
 
 class Prior(NamedTuple):
-    """Class shares that pseudo-labels are balanced towards, in class order, and what they are based on."""
+    """Class shares that pseudo-labels are balanced towards, in class order, and what they are based on.
+
+    held: classes whose share cannot be known, `(C,)`; None if there are none.
+    """
 
     values: np.ndarray
     source: str
+    held: np.ndarray | None = None
 
 
 def make_strategy(
-    classifier: "DriftClassifier", encoded: Encoded, predict: Callable[[], Tensor]
+    classifier: "DriftClassifier", encoded: Encoded, predict: Callable[[], Tensor], unrecognised: np.ndarray | None
 ) -> tuple[SoftStrategy, Prior]:
     """Build the teacher's strategy, with the prior as one share per class in the order of the classes.
 
@@ -80,6 +84,9 @@ def make_strategy(
     classifier : the estimator with its parameters.
     encoded : the labels given to `fit`.
     predict : returns the start's probabilities of unlabelled rows.
+    unrecognised : classes whose labels the start does not recognise if it is not given them, `(n_classes,)`, if
+        checked. If labels were drawn at random and few are of such a class, nothing shows how common it is, and it
+        stays as the start predicts it.
     """
     classes, prior = len(encoded.classes), classifier.prior
     if not classifier.class_mass and isinstance(prior, str) and prior != "labels":
@@ -90,8 +97,12 @@ def make_strategy(
         shares = (
             estimate_shares(predicted, labels, weak=classifier.weak) if estimated else label_shares(labels, classes)
         )
+        held = _unknown(unrecognised, shares, labels)
+        if held is not None:
+            shares = held_shares(shares, predicted, held)
+            _warn_of_unknown(held, labels, encoded.classes)
         strategy = SoftStrategy(classifier.tau, True, shares.values)
-        return strategy, Prior(np.array(shares.values), shares.source)
+        return strategy, Prior(np.array(shares.values), shares.source, held)
     given = given_shares(prior, encoded)
     strategy = SoftStrategy(classifier.tau, classifier.class_mass, given)
     if given is None:
@@ -100,6 +111,15 @@ def make_strategy(
         return strategy, Prior(np.full(classes, 1 / classes), "equal shares")
     source = "counts of the labels" if isinstance(prior, str) else "the shares given as prior"
     return strategy, Prior(np.array(given) / sum(given), source)
+
+
+def _unknown(unrecognised: np.ndarray | None, shares: Shares, labels: np.ndarray) -> np.ndarray | None:
+    """Which classes have labels that are few and not recognised, if labels were drawn at random, `(C,)`."""
+    if unrecognised is None or shares.labels_are != "random":
+        return None
+    classes = len(unrecognised)
+    few = np.bincount(labels, minlength=classes) < len(labels) / classes
+    return unrecognised & few if (unrecognised & few).any() else None
 
 
 def _warn_of_skew(p: Tensor, classes: np.ndarray) -> None:
@@ -115,6 +135,18 @@ def _warn_of_skew(p: Tensor, classes: np.ndarray) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def _warn_of_unknown(held: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
+    """Warn of classes whose share cannot be known. labels: class indices of the labelled rows."""
+    first = int(np.flatnonzero(held)[0])
+    more = f" and {held.sum() - 1} more classes" if held.sum() > 1 else ""
+    warnings.warn(
+        f"{(labels == first).sum()} of {len(labels)} labels are of class {classes[first]}{more}, too few to know how"
+        " common it is: self-training leaves it as it was; label more rows of it, or give the class shares as prior",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def check_prior(prior: Any, class_mass: bool, encoded: Encoded) -> None:

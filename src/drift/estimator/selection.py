@@ -23,12 +23,14 @@ class Start:
     """Soft labels of rows of X, and what they are made of.
 
     rows: row numbers `(n,)`. targets: class probabilities `(n, C)`. neighbours: of these rows. weights: of the experts.
+    lifts: for each class, how well its labels are recognised without being seen, `(C,)`; see `class_lifts`.
     """
 
     rows: np.ndarray
     targets: np.ndarray
     neighbours: Neighbours
     weights: dict[str, float]
+    lifts: np.ndarray
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
@@ -48,8 +50,10 @@ def make_start(
     weights = stacked([of_labels(expert.left_out, checked) for expert in experts])
     targets = sum(weight * expert.values for weight, expert in zip(weights, experts, strict=True))
     targets[labels.rows] = np.eye(len(shares))[labels.codes]
+    left_out = sum(weight * expert.left_out for weight, expert in zip(weights, experts, strict=True))
+    lifts = class_lifts(np.asarray(left_out), checked, labels.codes, shares)
     named = {expert.name: float(weight) for expert, weight in zip(experts, weights, strict=True)}
-    return Start(rows, np.asarray(targets), neighbours, named)
+    return Start(rows, np.asarray(targets), neighbours, named, lifts)
 
 
 def of_labels(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -78,6 +82,23 @@ def stacked(likelihoods: list[np.ndarray]) -> np.ndarray:
         weights = posterior.sum(axis=0) + PRIOR_COUNT
         weights /= weights.sum()
     return weights
+
+
+def class_lifts(left_out: np.ndarray, checked: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Mean log of how much more likely a label's class is by its features than by the class shares alone, `(C,)`.
+
+    0 or less for a class that is not recognised, -inf for one with a single label, because nothing is known of the
+    class without it, and inf for one of which no label was checked, because there are many labels.
+
+    left_out: predictions `(m, C)` of labels by models that were not given them. checked: their classes `(m,)`. labels:
+    classes of all labels. shares: of the classes, `(C,)`.
+    """
+    counts = np.bincount(labels, minlength=len(shares))
+    lifts = np.where(counts > 1, np.inf, -np.inf)
+    gains = np.log(of_labels(left_out, checked) / shares[checked])
+    for c in np.unique(checked[counts[checked] > 1]):
+        lifts[c] = gains[checked == c].mean()
+    return lifts
 
 
 def near_labels(p: np.ndarray, start: Start, codes: np.ndarray) -> float:

@@ -33,7 +33,8 @@ TRACE_ENTRIES = 20  # at most, per fit
 MOST_INITIAL_STEPS, MOST_STEPS = 400, 400  # of "auto"
 PROBE_ROWS = 2000  # rows on which convergence of the game is judged
 WORST_DROP = 0.05  # the game is rejected if the log-likelihood of the labels drops by more,
-WORST_SHIFT = 0.1  # or if its class shares are that much further from the prior than those of the start
+WORST_SHIFT = 0.1  # or if its class shares are that much further from the prior than those of the start,
+MOST_MOVED = 0.01  # or if it moved a larger share of the rows into or out of classes whose share cannot be known
 
 
 @dataclass
@@ -90,7 +91,12 @@ def train(
         callbacks: list[Callback] = [callback, LossPlateau()] if classifier.initial_steps == "auto" else [callback]
         state = Phase(method, first, _optimizer(classifier), initial=True).run(range(1, initial_steps + 1), callbacks)
         pool = unlabeled[torch.from_numpy(numbers.permutation(len(unlabeled))[: 10 * PROBE_ROWS])]
-        game.strategy, prior = make_strategy(classifier, encoded, lambda: student_probabilities(student, X, pool))
+        game.strategy, prior = make_strategy(
+            classifier,
+            encoded,
+            lambda: student_probabilities(student, X, pool),
+            None if start is None else start.lifts <= 0,
+        )
         before = copy.deepcopy(student.state_dict())
         method.start()
         state.phase, state.stop = GAME, False
@@ -141,8 +147,9 @@ def _keep_the_better(
 ) -> None:
     """Return to the start if the game made it worse.
 
-    It did if the labels became less likely, judged by predictions of their unlabelled neighbours, or if the shares of
-    the predicted classes moved away from the prior (total variation).
+    It did if the labels became less likely, judged by predictions of their unlabelled neighbours, if the shares of
+    the predicted classes moved away from the prior (total variation), or if rows were moved into or out of classes
+    whose share cannot be known.
     """
     student = classifier.student_
     if start is None or classifier.steps != "auto":
@@ -155,7 +162,9 @@ def _keep_the_better(
     p_start = student_probabilities(student, X, rows)
     game_score, start_score = (near_labels(p.numpy(), start, codes) for p in (p_game, p_start))
     game_shift, start_shift = (_shift(p, result.prior.values) for p in (p_game, p_start))
+    moved = _moved(p_start, p_game, result.prior.held)
     is_worse = game_score < start_score - WORST_DROP or game_shift > start_shift + WORST_SHIFT
+    is_worse = is_worse or moved > MOST_MOVED
     result.kept = "start" if is_worse else "game"
     if result.kept == "game":
         student.load_state_dict(after)
@@ -163,6 +172,18 @@ def _keep_the_better(
         f"log-likelihood of the labels by their unlabelled neighbours: game {game_score:.3f}, start {start_score:.3f};"
         f" distance of predicted class shares to the prior: game {game_shift:.3f}, start {start_shift:.3f}"
     )
+    if result.prior.held is not None:
+        result.kept_reason += (
+            f"; the game moved {100 * moved:.1f} % of the rows into or out of classes of unknown share"
+        )
+
+
+def _moved(before: Tensor, after: Tensor, held: np.ndarray | None) -> float:
+    """The share of rows that were moved into or out of classes `held`, `(C,)`. before, after: probabilities."""
+    if held is None:
+        return 0.0
+    is_held, old, new = torch.from_numpy(held), before.argmax(1), after.argmax(1)
+    return float(((is_held[old] | is_held[new]) & (old != new)).double().mean())
 
 
 def _shift(p: Tensor, shares: np.ndarray) -> float:

@@ -27,7 +27,15 @@ from drift.data.examples import Batch
 from drift.errors import ConfigError
 from drift.methods.materials import Pool
 from drift.methods.method import Backward, Context, Method
-from drift.methods.shares import NOISE, Shares, estimate_shares, label_shares, predicted_shares, refine_shares
+from drift.methods.shares import (
+    NOISE,
+    LabelsAre,
+    Shares,
+    estimate_shares,
+    label_shares,
+    predicted_shares,
+    refine_shares,
+)
 from drift.models.linear import is_linear
 from drift.models.protocols import computes_full_graph, has_regularizer
 from drift.settings import Settings
@@ -279,8 +287,8 @@ class SelfTraining(GameMethod):
             self._balance_towards(shares)
 
 
-def _shares(values: Sequence[float], source: str, trust: float = 0.0) -> Shares:
-    return Shares(tuple(map(float, values)), source, float(trust))
+def _shares(values: Sequence[float], source: str, trust: float = 0.0, labels_are: LabelsAre | None = None) -> Shares:
+    return Shares(tuple(map(float, values)), source, float(trust), labels_are)
 
 
 class DriftSettings(SelfTrainingSettings):

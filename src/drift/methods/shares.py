@@ -29,11 +29,13 @@ class Shares:
 
     trust: how far predictions of the game may move the estimate, from 0 (not at all) to 1. Above 0 only if the labels
         say nothing about the shares.
+    labels_are: how rows were chosen for labelling, if the estimate depends on it.
     """
 
     values: tuple[float, ...]
     source: str
     trust: float = 0.0
+    labels_are: LabelsAre | None = None
 
     @property
     def refinable(self) -> bool:
@@ -88,11 +90,11 @@ def estimate_shares(
     if drawn == "per-class":
         guess = "" if labels_are else ", as their counts suggest"
         shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
-        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", trust)
+        return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", trust, drawn)
     shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
     guess = "" if labels_are else ", as their counts suggest"
     drawn_labels = f"{int(counts.sum()):,} labels drawn at random{guess}"
-    return Shares(_with_floor(shares), f"counts of {drawn_labels}; {source}")
+    return Shares(_with_floor(shares), f"counts of {drawn_labels}; {source}", labels_are=drawn)
 
 
 def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
@@ -143,6 +145,14 @@ def refine_shares(predicted: np.ndarray, shares: Shares) -> Shares:
     moved = np.exp(log_softmax(z + b, axis=-1)).mean(0)
     values = prior + shares.trust * (moved - prior)
     return replace(shares, values=_with_floor(values), source=f"{shares.source}; refined during the game")
+
+
+def held_shares(shares: Shares, predicted: np.ndarray, held: np.ndarray) -> Shares:
+    """The estimate, with the shares of some classes as the start predicts them. held: which, `(C,)`."""
+    q, values = _predicted_shares(predicted), np.array(shares.values)
+    others = values[~held].sum()
+    values = np.where(held, q, values * (1 - q[held].sum()) / others if others else q)
+    return replace(shares, values=_with_floor(values))
 
 
 def predicted_shares(predicted: np.ndarray) -> Shares:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from torch import Tensor
 
 from drift.data.folds import LeftOut
 from drift.runs.result import Predictions
@@ -76,12 +75,8 @@ def cross_fitted(outcome: Outcome) -> CrossFitted | None:
         return None
     part, final = outcome.left_out
     left_out = LeftOut.of(part.rows.numpy(), part.labels.numpy())
-
-    def combined(probabilities: Tensor) -> np.ndarray:
-        flat = np.log(np.maximum(probabilities.flatten(0, -2).numpy(), np.finfo(np.float32).tiny))
-        return np.asarray(softmax(left_out.mean(flat), axis=-1))
-
-    return CrossFitted(combined(outcome.start_predictions.get(LEFT_OUT, final)), combined(final), left_out)
+    start = outcome.start_predictions.get(LEFT_OUT, final)
+    return CrossFitted(left_out.combined(start.numpy()), left_out.combined(final.numpy()), left_out)
 
 
 def estimate(outcome: Outcome) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from drift.methods.method import Method
 from drift.training.callbacks import Callback, TrainingState
 from drift.training.flips import watched_classes
+from drift.training.plateau import STABLE, Plateau
 
 if TYPE_CHECKING:
     from drift.training.trainer import Trainer
@@ -25,7 +26,6 @@ Reason = Literal["converged", "maximum", "steps", "minutes", "patience", "callba
 
 WATCHED = 512  # unlabelled rows whose classes are compared: the first
 BEGUN = 0.9  # a start whose loss is above this part of its first loss has not learned anything yet
-STABLE = 2  # windows in a row without change after which a phase has converged
 RAMPS = ("ramp_steps", "annealing_steps")  # settings of methods whose loss changes over so many steps of the game
 LEAST_TRAINING = 0.25  # of the minutes, if embedding or the lower layers take longer than the rest
 MEMORY = 2  # the teacher averages over 1/(1-α) steps; this many times that long, it lags behind its student
@@ -51,42 +51,6 @@ class PhaseEnd:
 
     def __str__(self) -> str:
         return f"{self.phase}: {TEXTS[self.reason].format(f'{self.steps:,}')}"
-
-
-class Plateau:
-    """Whether a loss still falls: means over windows of steps are compared.
-
-    There is a plateau when `STABLE` windows in a row were no better than the best one before them by `tolerance` times
-    the first loss. A part of the first loss and not of the best, because a loss that goes to 0 falls by half forever.
-    A loss that has not fallen below `BEGUN` times the first has no plateau: learning may begin late.
-    """
-
-    def __init__(self, window: int, tolerance: float) -> None:
-        self.window, self.tolerance = window, tolerance
-        self.reset()
-
-    def reset(self) -> None:
-        self.total, self.count, self.stale = 0.0, 0, 0
-        self.first: float | None = None
-        self.best: float | None = None
-
-    def add(self, loss: float) -> bool:
-        """Count the loss of one step; returns whether there is a plateau."""
-        self.first = loss if self.first is None else self.first
-        self.total, self.count = self.total + loss, self.count + 1
-        if self.count == self.window:
-            mean, self.total, self.count = self.total / self.count, 0.0, 0
-            if self.best is not None:
-                self.stale = 0 if mean < self.best - self.tolerance * self.first else self.stale + 1
-            self.best = mean if self.best is None else min(self.best, mean)
-        return self.stale >= STABLE and self.best is not None and self.best < BEGUN * self.first
-
-    def state_dict(self) -> dict[str, float | None]:
-        return {name: getattr(self, name) for name in ("total", "count", "stale", "first", "best")}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 def changed_share(before: Tensor, after: Tensor) -> float:
@@ -122,7 +86,7 @@ class Convergence(Callback):
     def __init__(self, run: "Trainer") -> None:
         self.run = run
         self.ends: list[PhaseEnd] = []
-        self.plateau = Plateau(run.settings.window, run.settings.tolerance)
+        self.plateau = Plateau(run.settings.window, run.settings.tolerance, begun=BEGUN)
         self.classes: list[Tensor] = []  # of the sample, at the last two checks
         self.stable = 0  # checks in a row in which the classes did not drift
         self.reason: Reason | None = None

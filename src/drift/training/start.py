@@ -123,12 +123,11 @@ def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:
 def _less_right(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[Shares]) -> str:
     """Why the start is better on left-out labels; empty if it is not. before, after: `(trials, h, C)`.
 
-    Trials that left out the same label are averaged.
+    The heads that left out the same label predict it together, as the averaged head that is kept would.
     """
-    labels = part.labels.numpy()
-    left_out = LeftOut.of(part.rows.numpy(), labels)
+    left_out = LeftOut.of(part.rows.numpy(), part.labels.numpy())
     weights = left_out.weights([each.values for each in shares])
-    old, new = (left_out.mean((p.argmax(-1).numpy() == labels).reshape(-1)) for p in (before, after))
+    old, new = ((left_out.combined(p.numpy()).argmax(-1) == left_out.codes).astype(float) for p in (before, after))
     change = float(weights @ (new - old))
     m = len(weights)
     error = float(np.sqrt((weights**2 @ (new - old - change) ** 2) * m / max(1, m - 1)))

@@ -10,7 +10,7 @@ from drift.data.columns import find_column
 from drift.data.labels import UNLABELED, listed
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable
-from drift.errors import LabelError
+from drift.errors import ConfigError, LabelError
 from drift.models.embedding import Embedder, longest
 from drift.models.late_encoder import late_encoder
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
@@ -123,7 +123,11 @@ def _read_columns(settings: TextDataSettings, source: Any, name: str) -> list[Ce
 
 def column_sources(settings: TextDataSettings, names: Sequence[str], name: str) -> list[ColumnSource]:
     """The columns that vote. names: of all columns of the training table. name: of the table, for messages."""
-    return [ColumnSource.parse(text, names, name) for text in (settings.weak, *settings.more_weak) if text]
+    sources = [ColumnSource.parse(text, names, name) for text in (settings.weak, *settings.more_weak) if text]
+    given = [source.name for source in sources]
+    if twice := next((each for each in given if given.count(each) > 1), None):  # it would count as two that agree
+        raise ConfigError(f"--weak {twice} is given twice; name each column of weak labels once")
+    return sources
 
 
 def vote_by_names(

@@ -11,29 +11,14 @@ from sklearn.datasets import make_blobs
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from drift import DriftClassifier
 from drift.errors import DataError
 from drift.estimator import scaling
+from tests.estimator.short import short
 
 DENSE, Y = make_blobs(120, n_features=6, centers=3, cluster_std=2.0, random_state=0)
 DENSE[np.random.default_rng(0).random(DENSE.shape) < 0.6] = 0.0
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
 FORMATS = ["csr", "csc", "coo", "bsr", "lil", "dok"]
-
-PAPER: dict[str, Any] = {  # settings of the paper, where the defaults differ
-    "dropout": 0.5,
-    "input_dropout": 0.2,
-    "prior": None,
-    "start": "labels",
-    "learning_rate": 1e-3,
-    "standardize": True,
-}
-
-
-def short(**settings: Any) -> DriftClassifier:
-    return DriftClassifier(
-        **{**PAPER, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings}
-    )
 
 
 @pytest.mark.parametrize("settings", [{}, {"weak": True}, {"coupling": "none"}, {"batch_size": 8}], ids=str)

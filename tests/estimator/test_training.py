@@ -13,25 +13,11 @@ from torch import Tensor, nn
 from drift import DriftClassifier
 from drift.data.batches import EndlessBatches
 from drift.data.labels import sample_per_class
+from tests.estimator.short import PAPER, short
 
 X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
 STILL = {"dropout": 0.0, "input_dropout": 0.0}  # only the initial weights and the batches are random
-
-PAPER: dict[str, Any] = {  # settings of the paper, where the defaults differ
-    "dropout": 0.5,
-    "input_dropout": 0.2,
-    "prior": None,
-    "start": "labels",
-    "learning_rate": 1e-3,
-    "standardize": True,
-}
-
-
-def short(**settings: Any) -> DriftClassifier:
-    return DriftClassifier(
-        **{**PAPER, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings}
-    )
 
 
 def shares(y: np.ndarray = FEW, **settings: Any) -> np.ndarray:

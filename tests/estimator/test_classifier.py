@@ -23,26 +23,11 @@ from torch import nn
 import drift.estimator.classifier
 from drift import DriftClassifier
 from drift.errors import ConfigError, DataError, DriftError, LabelError, StateError
+from tests.estimator.short import short
 
 X, Y = make_blobs(120, n_features=4, centers=3, cluster_std=2.0, random_state=0)
 FEW = np.where(np.arange(len(Y)) < 30, Y, -1)
 NAN = float("nan")
-
-PAPER: dict[str, Any] = {  # settings of the paper, where the defaults differ
-    "dropout": 0.5,
-    "input_dropout": 0.2,
-    "prior": None,
-    "start": "labels",
-    "learning_rate": 1e-3,
-    "standardize": True,
-}
-
-
-def short(**settings: Any) -> DriftClassifier:
-    return DriftClassifier(
-        **{**PAPER, "hidden": (16,), "initial_steps": 20, "steps": 10, "random_state": 0, **settings}
-    )
-
 
 MINUS_ONE_IS_UNLABELLED = {"check_classifiers_classes": "uses -1 as a class, which here means unlabelled"}
 

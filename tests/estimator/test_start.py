@@ -21,7 +21,8 @@ from drift.estimator.gaussian import class_probabilities, projected
 from drift.estimator.neighbours import nearest, normalised, self_influence, similarities, spread, spread_labels
 from drift.estimator.plateau import WINDOW, LossPlateau, PredictionPlateau
 from drift.estimator.scaling import feature_scaling
-from drift.estimator.selection import make_start, near_labels, stacked
+from drift.estimator.selection import class_lifts, make_start, near_labels, stacked
+from drift.estimator.training import _moved
 
 X, Y = make_blobs(150, n_features=4, centers=3, cluster_std=2.0, random_state=0)
 FEW = np.full(len(Y), -1)
@@ -220,6 +221,50 @@ def test_equal_shares_are_warned_of_where_predictions_are_skewed() -> None:
         warnings.simplefilter("error", UserWarning)
         small(steps=5).fit(rows, few)  # estimated shares
         small(prior="uniform", steps=5).fit(X, FEW)
+
+
+def test_a_class_is_recognised_if_left_out_labels_are_more_likely_than_its_share() -> None:
+    shares, labels = np.array([0.6, 0.3, 0.1]), np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 2])
+    assert np.allclose(class_lifts(np.tile(shares, (10, 1)), labels, labels, shares)[:2], 0)
+    better = shares + 0.5 * (np.eye(3)[labels] - shares)
+    lifts = class_lifts(better, labels, labels, shares)
+    assert np.allclose(lifts[:2], np.log([0.8 / 0.6, 0.65 / 0.3]))
+    assert lifts[2] == -np.inf  # a single label: without it, nothing is known of the class
+    worse = shares - 0.2 * shares * np.eye(3)[labels]
+    assert (class_lifts(worse, labels, labels, shares)[:2] < 0).all()
+    some = np.array([0, 1, 6])  # only some labels are checked
+    assert np.allclose(class_lifts(better[some], labels[some], labels, shares)[:2], lifts[:2])
+
+
+def skewed_rows(positives: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random rows, with labels that have nothing to do with them: 12 labels, `positives` of class 1."""
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    few = np.full(300, -1)
+    few[:12] = np.arange(12) < positives
+    return rows, few
+
+
+def test_a_class_of_unknown_share_stays_as_it_was_and_is_warned_of() -> None:
+    rows, few = skewed_rows(1)
+    with pytest.warns(UserWarning, match="1 of 12 labels are of class 1, too few to know how common it is"):
+        model = small().fit(rows, few)
+    start = small(steps=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start.fit(rows, few)
+    assert (model.predict(rows) != start.predict(rows)).mean() <= 0.01
+    assert "into or out of classes of unknown share" in model.kept_reason_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        small(steps=5, prior=[0.9, 0.1]).fit(rows, few)  # known shares
+        small(steps=5).fit(X, FEW)  # as many labels per class
+
+
+def test_only_moves_that_concern_classes_of_unknown_share_count() -> None:
+    before, after = torch.eye(3)[[0, 0, 1, 2, 1]], torch.eye(3)[[1, 0, 1, 0, 2]]
+    assert _moved(before, after, np.array([False, True, False])) == pytest.approx(2 / 5)
+    assert _moved(before, after, np.array([False, True, True])) == pytest.approx(3 / 5)
+    assert _moved(before, after, None) == 0
 
 
 def test_a_fixed_number_of_initial_steps_means_the_given_labels_alone() -> None:
