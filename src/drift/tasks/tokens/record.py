@@ -30,6 +30,13 @@ class Uncovered(Part):
     dev: dict[Literal["ignore", "O", "common"], float] | None = None
 
 
+class TaggedWords(Part):
+    """Shares of words with a tag other than O: in the tags that were learned, and predicted by the model."""
+
+    labels: float
+    model: float
+
+
 class RuleVotes(Part):
     """Rules that vote in the tagger. dev: F1 by weight, if dev chose. without: F1 without votes, by part."""
 
@@ -97,6 +104,7 @@ class TokenRecord(RunRecord):
     weak_right_model_wrong: BesideWeak | None = None
     weak_labels: WeakTagShares | None = None
     uncovered: Uncovered | None = None
+    tagged_words: TaggedWords | None = None
     rules: RuleSetFacts | None = None
     rule_votes: RuleVotes | None = None
 

@@ -61,6 +61,11 @@ def weak_tag_sections(record: TokenRecord) -> list[Section]:
             f"The rules vote in the trained tagger, with weight {votes.weight:g}."
             + (f" Its F1 in % without them: {without}." if without else "")
         )
+    if (tagged := record.tagged_words) is not None:
+        text.append(
+            f"{100 * tagged.labels:.1f} % of the training words have a weak tag other than O; the model gives such a"
+            f" tag to {100 * tagged.model:.1f} % of the words of the first sentences."
+        )
     if record.rules is not None:
         tables.append(_rules(record.rules))
     return [Section("Weak tags", text, tables)]

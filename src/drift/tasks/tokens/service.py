@@ -1,5 +1,6 @@
 """Python code that tags sentences with the ONNX file, without torch or this package."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,15 @@ from typing import Any
 from drift.tasks.tokens.record import TokenRecord
 
 VALID = """\
-    paths = [(0.0, ["O"])]  # the best path to each tag; I-X only after B-X or I-X
+    paths = [(0.0, ["O"])]  # the best path to each tag; I-X only after B-X or I-X, and B-X after these is rare
     for row in np.log(probabilities):
         paths = [
             max(
-                ((score + p, [*path, tag]) for score, path in paths if tag[0] != "I" or tag[1:] == path[-1][1:]),
+                (
+                    (score + p + RESTART * (tag[0] == "B" and tag[1:] == path[-1][1:]), [*path, tag])
+                    for score, path in paths
+                    if tag[0] != "I" or tag[1:] == path[-1][1:]
+                ),
                 default=(-np.inf, [tag]),
             )
             for tag, p in zip(CLASSES, row)
@@ -28,10 +33,10 @@ def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, o
         "import onnxruntime",
         "from tokenizers import Tokenizer",
         "",
-        f"about = json.load(open({str(model / 'drift.json')!r}))",
+        f"about = json.load(open({_quoted(model / 'drift.json')}))",
         'CLASSES, RESTART = about["classes"], about["restart"]',
-        f"tokenizer = Tokenizer.from_file({str(model / 'tokenizer.json')!r})",
-        f"session = onnxruntime.InferenceSession({str(onnx)!r})",
+        f"tokenizer = Tokenizer.from_file({_quoted(model / 'tokenizer.json')})",
+        f"session = onnxruntime.InferenceSession({_quoted(onnx)})",
         "",
         "def tag(words):",
         '    encoding = tokenizer.encode(" ".join(words))',
@@ -41,3 +46,7 @@ def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, o
         "    probabilities = session.run(None, inputs)[0][0][first]  # of each word's first sub-word",
         *(VALID if record.entities else PLAIN).split("\n"),
     ]
+
+
+def _quoted(path: Path) -> str:
+    return json.dumps(str(path))  # Python reads it, too, and formatters leave its quotes as they are

@@ -26,10 +26,11 @@ from drift.tasks.tokens.data import TaggedSentences, read_token_data, rules_of, 
 from drift.tasks.tokens.judging import judge, weak_tag_shares, weak_tags_of
 from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
-from drift.tasks.tokens.record import TokenRecord
+from drift.tasks.tokens.record import TaggedWords, TokenRecord
 from drift.tasks.tokens.report import type_sections, weak_tag_sections
 from drift.tasks.tokens.service import service_lines
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
+from drift.tasks.tokens.shares import faults, tagged_words
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
 from drift.tasks.tokens.suggest import suggest_sentences
 from drift.tasks.tokens.tagging import Tagging
@@ -101,6 +102,7 @@ class TokenTask(Task):
         self.votes = votes_of(self.rules, self.config.model.rule_votes)
         self.voting: dict[str, Any] = {"without": {}}
         self.uncovered: dict[str, Any] = {}
+        self.tagged_words: TaggedWords | None = None
 
     def fingerprint(self) -> str:
         data = self.data
@@ -155,6 +157,7 @@ class TokenTask(Task):
             "training_rows": len(data.gold),
             "sentences": len(data.sentences),
             "columns": {"text": self.config.data.tokens, "label": self.config.data.label},
+            "tagged_words": self.tagged_words,
         }
         if data.weak is not None:
             facts |= {"weak_labels": weak_tag_shares(data), "uncovered": self.uncovered}
@@ -189,19 +192,22 @@ class TokenTask(Task):
         return f"{tokens[target - int(ends[sentence])]}: {excerpt(' '.join(tokens))}"
 
     def notes(self) -> list[str]:
+        notes = [*self.data.notes, *(() if self.tagged_words is None else faults(self.tagged_words))]
         if self.votes is None:
-            return list(self.data.notes)
+            return notes
         weight, without = self.votes.weight, self.voting["without"]
         listed = "".join(f"; F1 on {part} without them {100 * f1:.2f}" for part, f1 in without.items())
         if not weight:
-            return [*self.data.notes, "the rules do not vote in the tagger: it is better without them on dev"]
+            return [*notes, "the rules do not vote in the tagger: it is better without them on dev"]
         said = f"the rules vote in the tagger, with weight {weight:g} (model.rule_votes{listed})"
-        return [*self.data.notes, f"{said}; they are in the run's folder, but not in model.onnx"]
+        return [*notes, f"{said}; they are in the run's folder, but not in model.onnx"]
 
     def refined_model(self, model: TokenModel) -> TokenModel:
         """The tagger with transitions, and with rules that vote."""
         votes = self.votes if self.votes is not None and self.votes.weight else None
-        return replace(model, votes=votes, restart=self.data.restart)
+        refined = replace(model, votes=votes, restart=self.data.restart)
+        self.tagged_words = tagged_words(self.data, refined.predict)
+        return refined
 
     def _with_uncovered(
         self,
