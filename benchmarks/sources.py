@@ -15,6 +15,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,16 +56,21 @@ def annotators(truth: np.ndarray, C: int, rng: np.random.Generator) -> dict[str,
     }
 
 
+@cache
+def labels_of(dataset: str) -> list[tuple[str, str | None]]:
+    """Label and weak label of every labelled row."""
+    with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, "train.jsonl.gz"), "rt") as file:
+        return [(row["label"], row["weak"]) for row in map(json.loads, file) if row["label"]]
+
+
 def suites(dataset: str, draw: int) -> Iterator[tuple[str, Votes, np.ndarray, int]]:
     """Sources with the true classes of the rows: the column of published rules, alone and with annotators."""
-    with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, "train.jsonl.gz"), "rt") as file:
-        rows = [row for row in map(json.loads, file) if row["label"]]
-    rng = np.random.default_rng(draw)
-    rows = [rows[place] for place in rng.choice(len(rows), ROWS, replace=False)]
-    classes = sorted({row["label"] for row in rows})
+    known, rng = labels_of(dataset), np.random.default_rng(draw)
+    rows = [known[place] for place in rng.choice(len(known), ROWS, replace=False)]
+    classes = sorted({label for label, _ in rows})
     code_of = {name: code for code, name in enumerate(classes)}
-    truth = np.array([code_of[row["label"]] for row in rows])
-    rules = np.array([code_of.get(row["weak"], -1) for row in rows])
+    truth = np.array([code_of[label] for label, _ in rows])
+    rules = np.array([code_of.get(weak, -1) for _, weak in rows])
     for name, votes in annotators(truth, len(classes), rng).items():
         yield name, votes, truth, len(classes)
         yield f"{name}, rules", {**votes, "rules": rules}, truth, len(classes)
