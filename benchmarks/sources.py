@@ -1,11 +1,11 @@
 """Ways to combine several sources of noisy labels: votes of published rules, and annotators of known quality.
 
-    DRIFT_DATA=... python benchmarks/sources.py run      # adds to docs/results/sources.jsonl, resumable
-    DRIFT_DATA=... python benchmarks/sources.py peers    # adds to sources_peers.jsonl; needs crowd-kit (1.4)
-    DRIFT_DATA=... python benchmarks/sources.py render   # writes docs/results/sources.md
+    DRIFT_DATA=... python benchmarks/sources.py run --draws 10               # adds to docs/results/sources.jsonl
+    DRIFT_DATA=... python benchmarks/sources.py peers --draws 10 --only FAST # adds to sources_peers.jsonl
+    python benchmarks/sources.py render                                      # writes docs/results/sources.md
 
 Nothing is trained: the accuracy is that of the combined labels, on rows with at least one vote. The peers get the same
-votes, each vote as one task, worker and label.
+votes: crowd-kit (1.4) as tasks, workers and labels, snorkel (0.10) as a matrix. `run` and `peers` can be continued.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +23,14 @@ import numpy as np
 from recorded import RESULTS, add_line, read_lines, table
 
 LINES, PEER_LINES, PAGE = (RESULTS / name for name in ("sources.jsonl", "sources_peers.jsonl", "sources.md"))
-PEERS = ("DawidSkene", "MACE", "GLAD")  # of crowd-kit, with their default settings
+CROWDKIT = ("DawidSkene", "MACE", "GLAD")
+SNORKEL = "LabelModel"
+PEERS = (*CROWDKIT, SNORKEL)  # with their default settings
+FAST = ("DawidSkene", SNORKEL)
+SHOWN = "agnews"  # dataset of the table of sources
 METHODS = ("majority", "weighted", "dawid-skene")
 DATASETS = ("agnews", "imdb", "yelp")
-ROWS = 4000
+ROWS, GOLD_ROWS = 4000, 50
 Votes = dict[str, np.ndarray]  # class codes by source, -1 for none
 
 
@@ -52,16 +56,21 @@ def annotators(truth: np.ndarray, C: int, rng: np.random.Generator) -> dict[str,
     }
 
 
+@cache
+def labels_of(dataset: str) -> list[tuple[str, str | None]]:
+    """Label and weak label of every labelled row."""
+    with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, "train.jsonl.gz"), "rt") as file:
+        return [(row["label"], row["weak"]) for row in map(json.loads, file) if row["label"]]
+
+
 def suites(dataset: str, draw: int) -> Iterator[tuple[str, Votes, np.ndarray, int]]:
     """Sources with the true classes of the rows: the column of published rules, alone and with annotators."""
-    with gzip.open(Path(os.environ["DRIFT_DATA"], dataset, "train.jsonl.gz"), "rt") as file:
-        rows = [row for row in map(json.loads, file) if row["label"]]
-    rng = np.random.default_rng(draw)
-    rows = [rows[place] for place in rng.choice(len(rows), ROWS, replace=False)]
-    classes = sorted({row["label"] for row in rows})
+    known, rng = labels_of(dataset), np.random.default_rng(draw)
+    rows = [known[place] for place in rng.choice(len(known), ROWS, replace=False)]
+    classes = sorted({label for label, _ in rows})
     code_of = {name: code for code, name in enumerate(classes)}
-    truth = np.array([code_of[row["label"]] for row in rows])
-    rules = np.array([code_of.get(row["weak"], -1) for row in rows])
+    truth = np.array([code_of[label] for label, _ in rows])
+    rules = np.array([code_of.get(weak, -1) for _, weak in rows])
     for name, votes in annotators(truth, len(classes), rng).items():
         yield name, votes, truth, len(classes)
         yield f"{name}, rules", {**votes, "rules": rules}, truth, len(classes)
@@ -69,7 +78,8 @@ def suites(dataset: str, draw: int) -> Iterator[tuple[str, Votes, np.ndarray, in
 
 def run(draws: int) -> None:
     """Combine every suite in every way."""
-    from drift.weak.combining import combine, hard
+    from drift.weak.ballots import hard
+    from drift.weak.combining import combine
 
     done = {(line["dataset"], line["suite"], line["draw"]) for line in read_lines(LINES)}
     for draw in range(draws):
@@ -79,8 +89,8 @@ def run(draws: int) -> None:
                     continue
                 soft = [(codes[:, None] == np.arange(C)).astype(float) for codes in votes.values()]
                 covered = np.stack(soft).any((0, 2))
-                gold = np.where(np.arange(len(truth)) < 50, truth, -1)
-                judged = covered & (np.arange(len(truth)) >= 50)
+                gold = np.where(np.arange(len(truth)) < GOLD_ROWS, truth, -1)
+                judged = covered & (np.arange(len(truth)) >= GOLD_ROWS)
                 line: dict = {"dataset": dataset, "suite": suite, "draw": draw, "accuracy": {}, "sources": {}}
                 for method in METHODS:
                     found = combine(soft, method=method)
@@ -96,37 +106,54 @@ def run(draws: int) -> None:
                 print(dataset, suite, draw, line["accuracy"], flush=True)
 
 
-def run_peers(draws: int) -> None:
-    """Combine every suite with the models of crowd-kit."""
+def run_peers(draws: int, names: tuple[str, ...]) -> None:
+    """Combine every suite with models of other libraries. A line holds those that were missing."""
+    found = peer_scores()
+    for draw in range(draws):
+        for dataset in DATASETS:
+            for suite, votes, truth, C in suites(dataset, draw):
+                missing = [name for name in names if name not in found[dataset, suite, draw]]
+                if not missing:
+                    continue
+                line: dict = {"dataset": dataset, "suite": suite, "draw": draw, "accuracy": {}, "seconds": {}}
+                for name in missing:
+                    began = time.process_time()
+                    rows, labels = by_peer(name, votes, C)
+                    line["seconds"][name] = time.process_time() - began
+                    judged = rows >= GOLD_ROWS
+                    line["accuracy"][name] = float((labels == truth[rows])[judged].mean())
+                add_line(PEER_LINES, line)
+                print(dataset, suite, draw, line["accuracy"], flush=True)
+
+
+def by_peer(name: str, votes: Votes, C: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a vote, and the label that a model of another library gives them."""
+    matrix = np.stack(list(votes.values()), axis=1)
+    if name == SNORKEL:
+        from drift.weak.votes import label_model
+
+        rows = np.flatnonzero((matrix >= 0).any(1))
+        return rows, label_model(matrix, C)[rows]
     import pandas as pd
     from crowdkit import aggregation
 
-    done = {(line["dataset"], line["suite"], line["draw"]) for line in read_lines(PEER_LINES)}
-    for draw in range(draws):
-        for dataset in DATASETS:
-            for suite, votes, truth, _ in suites(dataset, draw):
-                if (dataset, suite, draw) in done:
-                    continue
-                given = [(row, name, codes[row]) for name, codes in votes.items() for row in np.flatnonzero(codes >= 0)]
-                frame = pd.DataFrame(given, columns=["task", "worker", "label"])
-                line: dict = {"dataset": dataset, "suite": suite, "draw": draw, "accuracy": {}, "seconds": {}}
-                for name in PEERS:
-                    began = time.process_time()
-                    labels = getattr(aggregation, name)().fit_predict(frame)
-                    line["seconds"][name] = time.process_time() - began
-                    judged = labels.index.to_numpy() >= 50  # as in the column with gold labels
-                    rows = labels.index.to_numpy()[judged]
-                    line["accuracy"][name] = float((labels.to_numpy()[judged] == truth[rows]).mean())
-                add_line(PEER_LINES, line)
-                print(dataset, suite, draw, line["accuracy"], flush=True)
+    rows, workers = np.nonzero(matrix >= 0)
+    frame = pd.DataFrame({"task": rows, "worker": workers, "label": matrix[rows, workers]})
+    found = getattr(aggregation, name)().fit_predict(frame)
+    return found.index.to_numpy(), found.to_numpy()
+
+
+def peer_scores() -> dict[tuple, dict[str, float]]:
+    """The accuracy of each model by dataset, suite and draw."""
+    found: dict[tuple, dict[str, float]] = defaultdict(dict)
+    for line in read_lines(PEER_LINES):
+        found[line["dataset"], line["suite"], line["draw"]].update(line["accuracy"])
+    return found
 
 
 def render() -> None:
     """Write the page."""
     lines = read_lines(LINES)
-    peers = defaultdict(list)
-    for line in read_lines(PEER_LINES):
-        peers[line["dataset"], line["suite"]].append(line["accuracy"])
     cells = defaultdict(list)
     for line in lines:
         cells[line["dataset"], line["suite"]].append(line)
@@ -136,43 +163,92 @@ def render() -> None:
         "",
         "Made by `python benchmarks/sources.py run` and `render`; one line per draw in sources.jsonl. Annotators of",
         f"known quality are simulated on {ROWS:,} texts of each dataset; *rules* is the column of its published rules.",
-        "Accuracy of the combined labels in %, mean over draws, on texts with a vote; ties count as errors. The gold",
-        "labels of the fourth way are not among the judged texts. Nothing is trained. The last columns are models of",
-        "crowd-kit 1.4 with its default settings on the same votes.",
+        "Accuracy of the combined labels in %, mean ± standard deviation over draws, on texts with a vote; ties count",
+        "as errors. The gold labels of the last column are not among the judged texts. Nothing is trained.",
         "",
     ]
     rows = [
-        [
-            *(dataset, suite, len(found)),
-            *(_mean([line["accuracy"][method] for line in found]) for method in methods),
-            *(_mean([line[name] for line in peers[dataset, suite]]) for name in PEERS),
-        ]
+        [*(dataset, suite, len(found)), *(_mean([line["accuracy"][method] for line in found]) for method in methods)]
         for (dataset, suite), found in cells.items()
     ]
-    text += table(["dataset", "sources", "draws", *methods, *PEERS], rows)
-    errors = defaultdict(list)
-    for line in lines:
-        group = "copies of one source" if "copies" in line["suite"] else "independent sources"
-        errors[group] += [abs(each["true"] - each["estimated"]) for each in line["sources"].values()]
-    text += [
-        "",
-        "Estimated accuracy of a source (Dawid-Skene, no gold label) against its true one, mean difference:",
-        "",
-    ]
-    text += [f"- {group}: {100 * np.mean(values):.1f} points" for group, values in errors.items()]
-    PAGE.write_text("\n".join([*text, ""]), encoding="utf-8")
+    text += table(["dataset", "sources", "draws", *methods], rows)
+    text += ["", *_accuracy_section(lines), "", *_peer_section(lines), ""]
+    PAGE.write_text("\n".join(text), encoding="utf-8")
     print(f"wrote {PAGE}")
 
 
+def _accuracy_section(lines: list[dict]) -> list[str]:
+    """The estimated accuracy of each source beside the true one."""
+    cells, differences = defaultdict(list), defaultdict(list)
+    for line in lines:
+        group = "copies of one source" if "copies" in line["suite"] else "independent sources"
+        for name, each in line["sources"].items():
+            if line["dataset"] == SHOWN and line["suite"].endswith(", rules"):
+                cells[line["suite"], name].append(each)
+            differences[group].append(abs(each["true"] - each["estimated"]))
+    rows = [
+        [suite, name, *(_mean([each[which] for each in found]) for which in ("true", "estimated"))]
+        for (suite, name), found in cells.items()
+    ]
+    return [
+        "## How good each source is",
+        "",
+        "The accuracy of a source as estimated by Dawid-Skene without a gold label, beside its true one. Mean absolute",
+        "difference over all datasets, suites and draws:",
+        "",
+        *(f"- {group}: {100 * np.mean(values):.1f} points" for group, values in differences.items()),
+        "",
+        f"On {SHOWN}, with the rules among the sources:",
+        "",
+        *table(["sources", "source", "true accuracy", "estimated"], rows),
+    ]
+
+
+def _peer_section(lines: list[dict]) -> list[str]:
+    """Ways of this package beside models of other libraries, on the draws that all of them have."""
+    found = peer_scores()
+    own = {(line["dataset"], line["suite"], line["draw"]): line["accuracy"] for line in lines}
+    text = [
+        "## Beside other libraries",
+        "",
+        "Made by `python benchmarks/sources.py peers`. The models of crowd-kit 1.4 (DawidSkene, MACE, GLAD) and of",
+        "snorkel 0.10 (LabelModel) with their default settings, on the same votes, without gold labels. Mean over AG",
+        "News, IMDB and Yelp, and over the draws that all models of a table have.",
+    ]
+    for names in (FAST, PEERS):
+        keys = [key for key in own if all(name in found[key] for name in names)]
+        rows = []
+        for suite in dict.fromkeys(suite for _, suite, _ in own):
+            chosen = [key for key in keys if key[1] == suite]
+            if chosen:
+                ours = [_percent([own[key][method] for key in chosen]) for method in METHODS]
+                rows.append(
+                    [suite, len(chosen), *ours, *(_percent([found[key][name] for key in chosen]) for name in names)]
+                )
+        if rows:
+            text += ["", *table(["sources", "draws", *METHODS, *names], rows)]
+    return text
+
+
+def _percent(values: list[float]) -> str:
+    return f"{100 * np.mean(values):.1f}"
+
+
 def _mean(values: list[float]) -> str:
-    return f"{100 * np.mean(values):.1f}" if values else ""
+    return f"{_percent(values)} ± {100 * np.std(values, ddof=1):.1f}" if len(values) > 1 else _percent(values)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "peers", "render"])
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument(
+        "--only", default=",".join(PEERS), help="models of other libraries, with commas; FAST: two of them"
+    )
     arguments = parser.parse_args()
-    {"run": partial(run, arguments.draws), "peers": partial(run_peers, arguments.draws), "render": render}[
-        arguments.command
-    ]()
+    if arguments.command == "run":
+        run(arguments.draws)
+    elif arguments.command == "peers":
+        run_peers(arguments.draws, FAST if arguments.only == "FAST" else tuple(arguments.only.split(",")))
+    else:
+        render()

@@ -31,18 +31,21 @@ DATASETS = {"agnews": "AG News", "amazon": "Amazon", "yelp": "Yelp"}
 POOL, TEST, HEADS = 1500, 1000, 3
 SIZES = (10, 20, 50, 100)
 WAYS = {"random": "random", "margin": "smallest margin", "suggest": "drift suggest"}
+GAME_WAYS = ("random", "suggest")
 STRENGTH = 0.01  # of the logistic regression, on standardised vectors: the default of `fitted`
 
 
 def run(learner: str, draws: int) -> None:
-    done = {(line["draw"], line["dataset"]) for line in read_lines(LINES) if line["learner"] == learner}
+    lines = [line for line in read_lines(LINES) if line["learner"] == learner]
+    done = {(line["draw"], line["dataset"], line["way"]) for line in lines}
+    ways = WAYS if learner == "linear" else GAME_WAYS
     for draw in range(draws):
         for dataset in DATASETS:
-            if (draw, dataset) not in done:
-                for line in (_linear if learner == "linear" else _game)(draw, dataset):
-                    line = {"learner": learner, "draw": draw, "dataset": dataset, **line}
-                    add_line(LINES, line)
-                    print(line, flush=True)
+            for way in (way for way in ways if (draw, dataset, way) not in done):
+                line = (_linear if learner == "linear" else _game)(draw, dataset, way)
+                line = {"learner": learner, "draw": draw, "dataset": dataset, "way": way, **line}
+                add_line(LINES, line)
+                print(line, flush=True)
 
 
 def _first_rows(gold: Sequence[Any], draw: int, dataset: str) -> np.ndarray:
@@ -54,31 +57,30 @@ def _first_rows(gold: Sequence[Any], draw: int, dataset: str) -> np.ndarray:
     return order
 
 
-def _linear(draw: int, dataset: str) -> Iterator[dict[str, Any]]:
+def _linear(draw: int, dataset: str, way: str) -> dict[str, Any]:
     train, test = _embedded(dataset, "train", POOL), _embedded(dataset, "test", TEST)
     order, classes = _first_rows(train.codes.tolist(), draw, dataset), len(train.classes)
-    for way in WAYS:
-        rows, accuracy, largest = order[: SIZES[0]], [], []
-        for size, following in zip(SIZES, (*SIZES[1:], None), strict=True):
-            both = np.concatenate([test.vectors, train.vectors])
-            predicted = fitted(train.vectors[rows], train.codes[rows], both, classes, STRENGTH)
-            accuracy.append(float((predicted[:TEST].argmax(1) == test.codes).mean()))
-            if following is None:
-                break
-            free = np.setdiff1d(np.arange(POOL), rows)
-            doubts = doubt(predicted[TEST:][free])
-            if way == "random":
-                chosen = order[size:following]
-            elif way == "margin":
-                chosen = free[np.argsort(-doubts, kind="stable")[: following - size]]
-            else:
-                chosen = free[spread_rows(train.vectors[free], doubts, following - size, seed=draw)]
-            largest.append(float(np.bincount(train.codes[chosen]).max() / len(chosen)))
-            rows = np.concatenate([rows, chosen])
-        yield {"way": way, "accuracy": accuracy, "largest_class": largest}
+    rows, accuracy, largest = order[: SIZES[0]], [], []
+    for size, following in zip(SIZES, (*SIZES[1:], None), strict=True):
+        both = np.concatenate([test.vectors, train.vectors])
+        predicted = fitted(train.vectors[rows], train.codes[rows], both, classes, STRENGTH)
+        accuracy.append(float((predicted[:TEST].argmax(1) == test.codes).mean()))
+        if following is None:
+            break
+        free = np.setdiff1d(np.arange(POOL), rows)
+        doubts = doubt(predicted[TEST:][free])
+        if way == "random":
+            chosen = order[size:following]
+        elif way == "margin":
+            chosen = free[np.argsort(-doubts, kind="stable")[: following - size]]
+        else:
+            chosen = free[spread_rows(train.vectors[free], doubts, following - size, seed=draw)]
+        largest.append(float(np.bincount(train.codes[chosen]).max() / len(chosen)))
+        rows = np.concatenate([rows, chosen])
+    return {"accuracy": accuracy, "largest_class": largest}
 
 
-def _game(draw: int, dataset: str) -> Iterator[dict[str, Any]]:
+def _game(draw: int, dataset: str, way: str) -> dict[str, Any]:
     texts, gold = texts_of(dataset, "train", POOL)
     test_texts, test_gold = texts_of(dataset, "test", TEST)
     order = _first_rows(gold, draw, dataset)
@@ -91,21 +93,19 @@ def _game(draw: int, dataset: str) -> Iterator[dict[str, Any]]:
         right = [one == other for one, other in zip(run.predict(test_texts), test_gold, strict=True)]
         return run, pool, float(np.mean(right))
 
-    first = [int(row) for row in order[: SIZES[0]]]
-    start = trained(first, "random")
-    for way in ("random", "suggest"):
-        rows, (run, pool, score) = list(first), start
-        accuracy, largest = [score], []
-        for size, following in pairwise(SIZES):
-            chosen = [int(row) for row in order[size:following]]
-            if way == "suggest":
-                found = drift.suggest(run, pool, following - size, text="text", label="label", seed=draw)
-                chosen = [each.row - 1 for each in found]
-            rows += chosen
-            largest.append(max(Counter(gold[row] for row in chosen).values()) / len(chosen))
-            run, pool, score = trained(rows, "random" if way == "random" else "per-class")
-            accuracy.append(score)
-        yield {"way": way, "accuracy": accuracy, "largest_class": largest}
+    rows = [int(row) for row in order[: SIZES[0]]]
+    run, pool, score = trained(rows, "random")
+    accuracy, largest = [score], []
+    for size, following in pairwise(SIZES):
+        chosen = [int(row) for row in order[size:following]]
+        if way == "suggest":
+            found = drift.suggest(run, pool, following - size, text="text", label="label", seed=draw)
+            chosen = [each.row - 1 for each in found]
+        rows += chosen
+        largest.append(max(Counter(gold[row] for row in chosen).values()) / len(chosen))
+        run, pool, score = trained(rows, "random" if way == "random" else "per-class")
+        accuracy.append(score)
+    return {"accuracy": accuracy, "largest_class": largest}
 
 
 @cache
@@ -116,10 +116,9 @@ def _embedded(dataset: str, part: str, rows: int) -> Part:
 def tables() -> None:
     lines = read_lines(LINES)
     headings = ["data", "rows", "draws", *(f"{size} labels" for size in SIZES), "largest class"]
-    game = list(_score_rows(lines, "game"))
     saved = table(["data", "random rows", "suggested rows for the same accuracy"], _saving_rows(lines))
-    replace_tables(PAGE, table(headings, _score_rows(lines, "linear")), saved)
-    print("\n".join(table(headings, game)) if game else "no table of drift fit: there are fewer than two draws")
+    game = table(headings, _score_rows(lines, "game"))
+    replace_tables(PAGE, table(headings, _score_rows(lines, "linear")), saved, game)
     _draw_figure(lines)
 
 

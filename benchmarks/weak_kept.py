@@ -4,12 +4,14 @@
     DRIFT_DATA=... python benchmarks/weak_kept.py render   # writes docs/results/weak_kept.md
 
 The paper throws them away. Kept labels stay in the loss of the game, beside the pseudo-labels of the same texts
-(`training.keep_weak_labels`). "Where the start agrees" takes two runs: the first only trains the start, the second gets
-the weak labels that the start confirms. Class shares and all else are the defaults.
+(`training.keep_weak_labels`). "Weighted" and "where the start agrees" take a first run that only trains the start: the
+share of weak labels that it confirms is taken for their accuracy, and becomes their confidence in the second run; or
+the second run gets only the labels that it confirms. Class shares and all else are the defaults.
 """
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +24,9 @@ from recorded import RESULTS, add_line, read_lines, table
 LINES, PAGE = RESULTS / "weak_kept.jsonl", RESULTS / "weak_kept.md"
 SOURCES = {"rules": 0.0, "annotator, 80 % right": 0.8, "annotator, 60 % right": 0.6, "class names": 0.0}
 DATASETS = ("agnews", "imdb", "yelp")
-THROWN, KEPT, AGREEING = "thrown away", "kept", "kept where the start agrees"
+THROWN, KEPT, WEIGHTED = "thrown away", "kept", "kept, weighted by estimated accuracy"
+AGREEING = "kept where the start agrees"
+WAYS = (THROWN, KEPT, WEIGHTED, AGREEING)
 
 
 def weak_labels(pool: pd.DataFrame, source: str, rng: np.random.Generator) -> pd.Series | None:
@@ -37,8 +41,8 @@ def weak_labels(pool: pd.DataFrame, source: str, rng: np.random.Generator) -> pd
     return pd.Series(classes[codes], index=pool.index)
 
 
-def measure(dataset: str, source: str, number: int) -> dict[str, Any]:
-    """Test accuracy of the start and of the three ways."""
+def measure(dataset: str, source: str, number: int, ways: Sequence[str]) -> dict[str, Any]:
+    """Test accuracy of the start and of some ways."""
     import drift
 
     rng = np.random.default_rng([number, 7])
@@ -49,33 +53,51 @@ def measure(dataset: str, source: str, number: int) -> dict[str, Any]:
     texts = pool[["text"]] if weak is None else pool[["text"]].assign(weak=weak)
     fit = partial(drift.fit, test=test, text="text", quiet=True)
     keep = {"training.keep_weak_labels": True}
-    runs = {THROWN: fit(texts, **named), KEPT: fit(texts, settings=keep, **named)}
-    if weak is not None:  # which texts get a label from names is decided within the run
+    runs = {}
+    if THROWN in ways:
+        runs[THROWN] = fit(texts, **named)
+    if KEPT in ways:
+        runs[KEPT] = fit(texts, settings=keep, **named)
+    if weak is not None and {WEIGHTED, AGREEING}.intersection(ways):
         start = fit(texts, settings={"training.steps": 0}, **named)
         confirmed = np.array(start.predict(list(pool["text"]))) == weak.to_numpy()
-        runs[AGREEING] = fit(texts.assign(weak=weak.where(confirmed)), settings=keep, **named)
+        if AGREEING in ways:
+            runs[AGREEING] = fit(texts.assign(weak=weak.where(confirmed)), settings=keep, **named)
+        if WEIGHTED in ways:
+            sure = float(confirmed[weak.notna()].mean())
+            runs[WEIGHTED] = fit(texts.assign(sure=sure), settings=keep, weak="weak=sure")
+    begun = {THROWN: runs[THROWN].metrics["test"]["start_model"]["accuracy"]} if THROWN in runs else {}
     scores = {way: run.metrics["test"]["model"]["accuracy"] for way, run in runs.items()}
-    begun = runs[THROWN].metrics["test"]["start_model"]["accuracy"]
-    return {"dataset": dataset, "source": source, "draw": number, "start": begun, "scores": scores}
+    return {"dataset": dataset, "source": source, "draw": number, "start": begun.get(THROWN), "scores": scores}
 
 
-def run(draws: int) -> None:
-    """Measure what is missing: all cells of the first draw, then of the second."""
-    done = {(line["dataset"], line["source"], line["draw"]) for line in read_lines(LINES)}
+def run(draws: int, sources: str) -> None:
+    """Measure what is missing: all cells of the first draw, then of the second. A line has what was missing."""
     for number in range(draws):
-        for source in SOURCES:
+        for source in sources.split("|") if sources else SOURCES:
             for dataset in DATASETS:
-                if (dataset, source, number) in done:
-                    continue
-                line = measure(dataset, source, number)
-                add_line(LINES, line)
-                print(*line.values(), flush=True)
+                found = merged().get((dataset, source, number), {"scores": {}})
+                possible = (THROWN, KEPT) if source == "class names" else WAYS  # which texts they label is not known
+                if missing := [way for way in possible if way not in found["scores"]]:
+                    line = measure(dataset, source, number, missing)
+                    add_line(LINES, line)
+                    print(*line.values(), flush=True)
+
+
+def merged() -> dict[tuple[str, str, int], dict[str, Any]]:
+    """The measurements of each dataset, source and draw."""
+    cells: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for line in read_lines(LINES):
+        cell = cells.setdefault((line["dataset"], line["source"], line["draw"]), {**line, "scores": {}})
+        cell["start"] = cell["start"] if line["start"] is None else line["start"]
+        cell["scores"] |= line["scores"]
+    return cells
 
 
 def render() -> None:
     """Write the page."""
     cells = defaultdict(list)
-    for line in read_lines(LINES):
+    for line in merged().values():
         cells[line["source"], line["dataset"]].append(line)
     text = [
         "# Weak labels after the start",
@@ -83,11 +105,15 @@ def render() -> None:
         "Made by `python benchmarks/weak_kept.py run` and `render`; one line per draw in weak_kept.jsonl. Test",
         f"accuracy in %, mean over draws of {OTHER_POOL:,} texts, no gold label; encoder bge-small-en-v1.5, fixed. The",
         "paper throws weak labels away after the start. *Kept*: they stay in the loss of the game",
-        "(`training.keep_weak_labels`). *Where the start agrees*: only those that the start predicts as well.",
-        "Annotators are simulated: they label every text and err at random.",
+        "(`training.keep_weak_labels`). *Weighted*: as soft labels, with the share that the start confirms as their",
+        "probability of being right. *Where the start agrees*: only those that the start predicts as well. Annotators",
+        "are simulated: they label every text and err at random. With class names the start is the result in any case.",
+        "",
+        "Weak labels are thrown away by default, as in the paper, because each way to keep them is worse: what the",
+        "game gains over the start, it gains by leaving their errors behind.",
         "",
     ]
-    ways = [THROWN, KEPT, AGREEING]
+    ways = list(WAYS)
     rows = [
         [
             *(source, dataset, len(lines), _mean([line["start"] for line in lines])),
@@ -96,9 +122,12 @@ def render() -> None:
         for (source, dataset), lines in cells.items()
     ]
     text += table(["source", "dataset", "draws", "start", *ways], rows)
-    text += ["", "Mean difference to thrown away, in points:", ""]
-    for way in (KEPT, AGREEING):
-        pairs = [line["scores"] for lines in cells.values() for line in lines if way in line["scores"]]
+    text += ["", "Mean difference to thrown away, in points, without class names:", ""]
+    for way in WAYS[1:]:
+        rows_of = [lines for (source, _), lines in cells.items() if source != "class names"]
+        pairs = [line["scores"] for lines in rows_of for line in lines if way in line["scores"]]
+        if len(pairs) < 2:
+            continue
         gains = 100 * np.array([scores[way] - scores[THROWN] for scores in pairs])
         error = gains.std(ddof=1) / np.sqrt(len(gains))
         text.append(f"- {way}: {gains.mean():+.2f} ± {error:.2f} over {len(gains)} runs, least {gains.min():+.1f}")
@@ -114,5 +143,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["run", "render"])
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--sources", default="", help="with |; default: all")
     arguments = parser.parse_args()
-    run(arguments.draws) if arguments.command == "run" else render()
+    run(arguments.draws, arguments.sources) if arguments.command == "run" else render()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from drift.errors import ConfigError, LabelError
-from drift.weak.combining import COMBINERS, combine, hard
+from drift.weak.ballots import exclusions, hard, leaders, right_share, split, spoken
+from drift.weak.combining import COMBINERS, combine
 from drift.weak.sources import Cells, ColumnSource, classes_in, faults, from_codes, votes_of
 
 
@@ -66,7 +67,7 @@ def test_one_column_per_class() -> None:
         (["a", "b"], [0.5, "high"], "the confidence is 'high'; give a number from 0 to 1"),
         (['{"a": 0.5, "b": 0.2}'], None, "row 1: column 'votes': the probabilities sum to 0.7, not 1"),
         (['{"a": 0.5,'], None, "is not JSON"),
-        ([{"a": -1, "b": 2}], None, "the probability of 'a' is -1"),
+        ([{"a": -1, "b": 2}], None, "the probability of 'a' is -1, which is not between 0 and 1; give a number from 0"),
         ([["a", "b"]], None, "give one class, or an object"),
     ],
 )
@@ -79,6 +80,8 @@ def test_bad_cells_are_one_line(values: list[Any], confidences: list[Any] | None
 def test_an_unknown_class_is_named_with_its_row() -> None:
     with pytest.raises(LabelError, match=r"t.csv, row 2: 'Sport' in column 'votes' .* did you mean 'sports'"):
         votes_of(cells(["sports", "Sport"]), ["politics", "sports"], "t.csv")
+    with pytest.raises(LabelError, match=r"'weather' .* \(politics, sports\); add it to --classes, or empty the cell$"):
+        votes_of(cells(["weather"]), ["politics", "sports"], "t.csv")
     with pytest.raises(ConfigError, match="no column whose name begins with 'q_'"):
         ColumnSource.parse("q_*", ["text", "p_a"], "t.csv")
 
@@ -164,3 +167,49 @@ def test_every_way_to_combine_runs_on_soft_votes_with_abstentions() -> None:
         assert not found.probabilities[~np.stack(votes).any((0, 2))].any()
     with pytest.raises(ConfigError, match="no way to combine"):
         combine(votes, method="magic")  # type: ignore[arg-type]
+
+
+def test_votes_against_a_class_are_told_from_votes_for_several() -> None:
+    votes = np.array([[0, 0.5, 0.5], [0.1, 0.45, 0.45], [0.2, 0.7, 0.1], [1 / 3, 1 / 3, 1 / 3], [0, 0, 0]])
+    assert exclusions(votes).tolist() == [0, 0, -1, -1, -1]
+    assert leaders(votes).sum(-1).tolist() == [2, 2, 1, 0, 0]
+    named, against = split(votes)
+    np.testing.assert_allclose(named[:3], [[0, 0, 0], [0.1, 0, 0], [0.2, 0.7, 0.1]])
+    np.testing.assert_allclose(against[:3], [[1, 0, 0], [0.9, 0, 0], [0, 0, 0]])
+    assert [spoken(vote, ["a", "b", "c"]) for vote in votes] == ["not a", "not a", "b", "", ""]
+    assert exclusions(np.array([[0.0, 1.0]])).tolist() == [-1]  # with two classes, it is a vote for the other one
+    assert right_share(votes, np.eye(3)[[0, 1, 1, 1, 1]]) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("method", ["weighted", "dawid-skene"])
+def test_votes_against_a_class_decide_between_the_others(method: Any) -> None:
+    """A source that only excludes classes, and is always right, corrects two poor annotators."""
+    C, truth = 4, np.random.default_rng(0).integers(0, 4, 3000)
+    poor = annotators(truth, [0.6, 0.6], C, seed=1)
+    excluded = (truth + np.random.default_rng(2).integers(1, C, 3000)) % C
+    excluding = (1 - np.eye(C))[excluded] / (C - 1)
+    without, found = combine(poor, method=method), combine([*poor, excluding], method=method)
+    assert found.accuracies[2] > 0.97
+    np.testing.assert_allclose(found.accuracies[:2], 0.6, atol=0.04)
+    assert (found.codes == excluded).mean() < 0.03
+    right = [(each.probabilities.argmax(-1) == truth).mean() for each in (without, found)]
+    assert right[1] > right[0] + 0.05
+
+
+def test_two_sources_are_not_taken_for_one_perfect_and_one_poor() -> None:
+    """Their agreement is one number: it says how good both are on average, and not which one is better."""
+    truth = np.random.default_rng(0).integers(0, 4, 3000)
+    found = combine(annotators(truth, [0.8, 0.8], 4, seed=1))
+    np.testing.assert_allclose(found.accuracies, 0.8, atol=0.03)
+    labeled = found.codes != -1
+    assert 0.5 < labeled.mean() < 0.8  # where they agree
+    assert (found.codes == truth)[labeled].mean() > 0.95
+
+
+def test_three_sources_must_overlap_in_pairs_to_be_compared() -> None:
+    truth = np.random.default_rng(0).integers(0, 3, 900)
+    rows = np.arange(900)[:, None]
+    first, second, third = annotators(truth, [0.9, 0.8, 0.7], 3, seed=1)
+    assert combine([first, second, third]).method == "Dawid-Skene"
+    assert combine([first, second * (rows < 450), third * (rows >= 450)]).method == "weighted vote"
+    assert combine([first * (rows < 300), second * (rows >= 300)]).method == "majority"

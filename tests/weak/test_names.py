@@ -7,7 +7,7 @@ import pytest
 
 from drift.errors import ConfigError
 from drift.weak.class_names import class_phrases
-from drift.weak.names import TEMPLATES, agrees, balanced, caught, class_vectors, most_certain, name_votes
+from drift.weak.names import AGREES, TEMPLATES, agreements, balanced, caught, class_vectors, most_certain, name_votes
 
 
 def groups(counts: list[int], *, seed: int = 0, noise: float = 0.35, width: int = 48) -> tuple[np.ndarray, ...]:
@@ -52,10 +52,10 @@ def test_permuting_classes_permutes_votes() -> None:
 def test_a_mixture_is_used_only_while_it_means_the_same_classes() -> None:
     rng = np.random.default_rng(0)
     score = rng.normal(size=(600, 3))
-    assert agrees(score, 2 * score)
-    assert not agrees(score, rng.normal(size=(600, 3)))  # other groups
-    assert not agrees(score, score[:, [1, 0, 2]])  # two classes changed places
-    assert not agrees(score, score - [0, 0, 100])  # the last class has vanished
+    assert agreements(score, 2 * score).tolist() == [1, 1, 1]
+    assert agreements(score, rng.normal(size=(600, 3))).max() < AGREES  # other groups
+    assert agreements(score, score[:, [1, 0, 2]]).tolist() == [0, 0, 1]  # two classes changed places
+    assert agreements(score, score - [0, 0, 100])[2] == 0  # the last class has vanished
 
 
 def test_few_texts_are_compared_with_names_alone() -> None:
@@ -79,6 +79,16 @@ def test_names_that_mean_the_same_and_names_without_texts_are_reported() -> None
     lonely = name_votes(x, np.vstack([names, far]), ["a", "b", "c"])
     assert any("hardly any text is near the class 'c'" in fault for fault in lonely.faults)
     assert name_votes(x, names, ["a", "b"]).faults == []
+
+
+def test_a_name_that_fits_no_group_of_texts_is_reported() -> None:
+    """Two groups, and a third name between them, to which some texts of each are nearest."""
+    x, names, _ = groups([400, 400])
+    middle = x[[0, -1]].mean(0) / np.linalg.norm(x[[0, -1]].mean(0))
+    between = name_votes(x, np.vstack([names, middle]), ["a", "b", "other"])
+    assert not between.mixture
+    (fault,) = between.faults
+    assert "do not fit the names, 'other' least of all" in fault
 
 
 def test_vectors_of_names_and_of_descriptions() -> None:

@@ -120,7 +120,8 @@ def score_bars(record: RunRecord) -> list[Bar]:
 def limits(record: RunRecord, confusion: Sequence[Sequence[int]] | None = None) -> list[str]:
     """What limits the result, the most important first, each with what would help. confusion: true by predicted."""
     lines = []
-    if record.choice is not None and record.choice.kept_start == record.choice.seeds:
+    was_played = any(end.phase == "game" for end in record.phases)  # not where the start suffices
+    if was_played and record.choice is not None and record.choice.kept_start == record.choice.seeds:
         lines.append("self-training did not help on these data: check labels and class shares, or add labels")
     if any(end.reason in ("maximum", "minutes") for end in record.phases):
         lines.append("training was stopped before it had converged: raise training.steps or --minutes")

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from drift.errors import ConfigError, LabelError
+from drift.weak.ballots import hard, leaders, right_share, split
 from drift.weak.casting import ABSTAIN
 from drift.weak.votes import label_model
 
@@ -44,22 +45,17 @@ class Combined:
         return hard(self.probabilities)
 
 
-def hard(votes: np.ndarray) -> np.ndarray:
-    """The class with the largest value in each row, `(N,)`; `ABSTAIN` where all are zero, or several are largest."""
-    best = votes.max(-1, initial=0.0)
-    leads = np.isclose(votes, best[:, None], rtol=1e-6, atol=0) & (best > 0)[:, None]
-    return np.where(leads.sum(-1) == 1, leads.argmax(-1), ABSTAIN)
-
-
 def combine(votes: Sequence[np.ndarray], *, method: Combining = "auto", gold: np.ndarray | None = None) -> Combined:
     """Combine the votes of S sources.
 
     votes: one array `(N, C)` per source. gold: known classes, `(N,)`, `ABSTAIN` for none; they help to estimate how
     good the sources are, and do not become labels here.
 
-    auto: one source is taken as it is; two or more are combined as by Dawid and Skene, if they voted together often
-    enough to compare them, and otherwise by majority. If gold labels show that votes weighted by the accuracies on them
-    are clearly better, as where sources copy each other, it is these.
+    auto: one source is taken as it is. Three or more are combined as by Dawid and Skene if they voted together often
+    enough to compare them; two are weighted, because how often two sources agree is a single number, which that model
+    would explain by one source that is always right. Sources that hardly overlap are combined by majority. If gold
+    labels show that votes weighted by the accuracies on them are clearly better, as where sources copy each other, it
+    is these.
     """
     if not len(votes):
         raise ConfigError("there is no source to combine")
@@ -75,9 +71,11 @@ def combine(votes: Sequence[np.ndarray], *, method: Combining = "auto", gold: np
 
 def _chosen(votes: np.ndarray, gold: np.ndarray) -> str:
     voted = votes.any(-1)
-    if len(votes) == 1:
+    overlapping = (voted.astype(float) @ voted.T >= OVERLAP) & ~np.eye(len(votes), dtype=bool)
+    if not overlapping.any():
         return "majority"
-    chosen = "dawid-skene" if (voted.sum(0) > 1).sum() >= OVERLAP else "majority"
+    three = np.trace(np.linalg.matrix_power(overlapping.astype(int), 3)) > 0  # any three that overlap pairwise
+    chosen = "dawid-skene" if three else "weighted"
     judged = (gold != ABSTAIN) & voted.any(0)
     if judged.sum() < GOLD:
         return chosen
@@ -97,19 +95,36 @@ def majority_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
 def weighted_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
     """The mean of the votes, weighted by the log odds of each source's accuracy a: log(a (C - 1) / (1 - a)).
 
-    That is the most likely class if sources err independently, and evenly over the wrong classes. Accuracies are
-    estimated in turn with the labels, as in `dawid_skene`.
+    A vote against a class counts log(a / ((1 - a) (C - 1))) for each of the others. That is the most likely class if
+    sources err independently, and evenly over the classes. Accuracies are estimated in turn with the labels, as in
+    `dawid_skene`. Of two sources without gold labels, those are set equal that cannot be told apart.
     """
     C = votes.shape[-1]
+    named, against = split(votes)
+    assumed, covered = _assumed(votes), _covered(votes)
     accuracies = _agreement(votes, gold)
     labels = majority_vote(votes, gold).probabilities
     for _ in range(ROUNDS):
-        weights = np.log(_within(accuracies) * (C - 1) / (1 - _within(accuracies)))
-        before, labels = labels, _softmax(np.einsum("s,snc->nc", weights, votes), _covered(votes))
+        accuracies = _indistinct(votes, accuracies, gold)
+        a = np.clip(np.where(np.isnan(accuracies), assumed, accuracies), LEAST_ACCURACY, MOST_ACCURACY)
+        odds = a / (1 - a)
+        scores = np.einsum("s,snc->nc", np.log(odds * (C - 1)), named)
+        if against.any():
+            scores += np.einsum("s,snc->nc", np.log(odds / (C - 1)), against.sum(-1, keepdims=True) - against)
+        before, labels = labels, _softmax(scores, covered)
         accuracies = _measured(votes, labels, gold)
         if np.abs(labels - before).max() < TOLERANCE:
             break
     return Combined(labels, "weighted vote", accuracies)
+
+
+def _indistinct(votes: np.ndarray, accuracies: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """The accuracies of two sources, set equal if they differ by no more than chance; others as they are."""
+    if len(votes) != 2 or np.isnan(accuracies).any() or (gold != ABSTAIN).any():
+        return accuracies
+    mean, overlap = accuracies.mean(), votes.any(-1).all(0).sum()
+    error = np.sqrt(mean * (1 - mean) / max(overlap, 1))
+    return np.full(2, mean) if np.ptp(accuracies) <= CLEARLY * error else accuracies
 
 
 def dawid_skene(votes: np.ndarray, gold: np.ndarray) -> Combined:
@@ -120,23 +135,27 @@ def dawid_skene(votes: np.ndarray, gold: np.ndarray) -> Combined:
         p(k | row) ∝ π_k Π_s Π_j θ_s[k, j]^v_sj,   θ_s[k, j] ∝ Σ_rows p(k | row) v_sj + m θ'_s[k, j]
 
     with the vote v_s, which may be a distribution, and m = `SHARED_ERRORS`. θ'_s has the mean accuracy of the source on
-    its diagonal and equal errors elsewhere, so that classes with few votes do not overfit. Rows with a gold label have
-    that class in place of the posterior. A row of zeros is an abstention, which says nothing.
+    its diagonal and equal errors elsewhere, so that classes with few votes do not overfit. Votes against a class are
+    further values of j, with a matrix of their own, which is right off its diagonal. Rows with a gold label have that
+    class in place of the posterior. A row of zeros is an abstention, which says nothing.
     """
     C = votes.shape[-1]
-    covered = _covered(votes)
+    covered, assumed = _covered(votes), _assumed(votes)
+    parts = [(part, right) for part, right in zip(split(votes), (np.eye(C), 1 - np.eye(C)), strict=True) if part.any()]
     labels = _with_gold(majority_vote(votes, gold).probabilities, gold)
     rows = covered | (gold != ABSTAIN)
     for _ in range(ROUNDS):
-        confusion = np.einsum("nk,snj->skj", labels, votes)
+        counts = [np.einsum("nk,snj->skj", labels, part) for part, _ in parts]
+        correct = sum((each * right).sum((1, 2)) for each, (_, right) in zip(counts, parts, strict=True))
+        total = sum(each.sum((1, 2)) for each in counts)
+        accuracy = ((correct + PRIOR_VOTES * assumed) / (total + PRIOR_VOTES))[:, None, None]
         prior = (labels[rows].sum(0) + 1) / (labels[rows].sum() + C)
-        right = np.einsum("skk->s", confusion) + PRIOR_VOTES * ASSUMED_ACCURACY
-        accuracy = right / (confusion.sum((1, 2)) + PRIOR_VOTES)
-        even = ((1 - accuracy) / (C - 1))[:, None, None] * np.ones((C, C))
-        even[:, range(C), range(C)] = accuracy[:, None]
-        theta = confusion + SHARED_ERRORS * even
-        theta /= theta.sum(-1, keepdims=True)
-        log_p = np.log(prior) + np.einsum("snj,skj->nk", votes, np.log(theta))
+        log_p = np.log(prior) * np.ones_like(labels)
+        for each, (part, right) in zip(counts, parts, strict=True):
+            even = accuracy * right / right.sum(-1, keepdims=True)
+            even = even + (1 - accuracy) * (1 - right) / (1 - right).sum(-1, keepdims=True)
+            theta = each + SHARED_ERRORS * even
+            log_p += np.einsum("snj,skj->nk", part, np.log(theta / theta.sum(-1, keepdims=True)))
         before, labels = labels, _with_gold(_softmax(log_p, covered), gold)
         if np.abs(labels - before).max() < TOLERANCE:
             break
@@ -162,36 +181,27 @@ COMBINERS: dict[str, Callable[[np.ndarray, np.ndarray], Combined]] = {
 
 def _agreement(votes: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """The accuracy of each source against gold labels, or else against the mean of the other sources' votes, `(S,)`."""
-    accuracies = np.full(len(votes), np.nan)
     total = votes.sum(0)
-    for s, own in enumerate(votes):
-        others = _normalised(total - own)
-        both = own.any(-1) & others.any(-1)
-        if both.any():
-            accuracies[s] = _mean_right(own[both], others[both])
-        measured = _on_gold(own, gold)
-        accuracies[s] = accuracies[s] if measured is None else measured
-    return accuracies
+    return np.array([_accuracy(own, _normalised(total - own), gold) for own in votes])
 
 
 def _measured(votes: np.ndarray, labels: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """The accuracy of each source against soft labels, or against gold labels where it has enough of them, `(S,)`."""
-    found = []
-    for own in votes:
-        both = own.any(-1) & labels.any(-1)
-        measured = _on_gold(own, gold)
-        found.append(measured if measured is not None else _mean_right(own[both], labels[both]))
-    return np.array(found)
+    return np.array([_accuracy(own, labels, gold) for own in votes])
 
 
-def _on_gold(own: np.ndarray, gold: np.ndarray) -> float | None:
-    judged = own.any(-1) & (gold != ABSTAIN)
-    return float((own[judged].argmax(-1) == gold[judged]).mean()) if judged.sum() >= GOLD else None
+def _accuracy(own: np.ndarray, labels: np.ndarray, gold: np.ndarray) -> float:
+    judged = leaders(own).any(-1) & (gold != ABSTAIN)
+    if judged.sum() >= GOLD:
+        return right_share(own[judged], _one_hot(gold[judged], own.shape[-1]))
+    return right_share(own, labels)
 
 
-def _mean_right(own: np.ndarray, labels: np.ndarray) -> float:
-    """The mean probability of the class that is voted for most. own, labels: `(n, C)`."""
-    return float(labels[np.arange(len(own)), own.argmax(-1)].mean()) if len(own) else float("nan")
+def _assumed(votes: np.ndarray) -> np.ndarray:
+    """The accuracy of each source before anything is known, `(S,)`: votes against a class are more easily right."""
+    C = votes.shape[-1]
+    against = split(votes)[1].sum((1, 2)) / np.maximum(votes.sum((1, 2)), 1e-9)
+    return np.asarray(1 - (1 - ASSUMED_ACCURACY) * (1 - against * (C - 2) / max(C - 1, 1)))
 
 
 def _with_gold(labels: np.ndarray, gold: np.ndarray) -> np.ndarray:
@@ -219,7 +229,3 @@ def _softmax(scores: np.ndarray, covered: np.ndarray) -> np.ndarray:
     """The softmax of each row; zeros where no source votes."""
     p = np.exp(scores - scores.max(-1, keepdims=True))
     return np.asarray(p / p.sum(-1, keepdims=True) * covered[:, None])
-
-
-def _within(accuracies: np.ndarray) -> np.ndarray:
-    return np.asarray(np.clip(np.nan_to_num(accuracies, nan=ASSUMED_ACCURACY), LEAST_ACCURACY, MOST_ACCURACY))

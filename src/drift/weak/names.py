@@ -82,8 +82,10 @@ def name_votes(x: np.ndarray, vectors: np.ndarray, classes: Sequence[str]) -> Na
     faults = [*_alike(vectors, classes), *_far(similarity, classes)]
     score = balanced(similarity.astype(np.float64))
     fitted = _mixture(texts, score)
-    if fitted is not None and agrees(score, fitted):
-        score = fitted
+    if fitted is not None:
+        agreement = agreements(score, fitted)
+        faults += [] if faults else _ungrouped(agreement, classes)
+        score = fitted if agreement.min() >= AGREES else score
     likely, certainty = score.argmax(-1), margin(score)
     kept = most_certain(likely, certainty, len(classes))
     probabilities = softmax(score, axis=-1) if score is fitted else np.eye(len(classes))[likely]
@@ -131,16 +133,17 @@ def _mixture(texts: np.ndarray, score: np.ndarray) -> np.ndarray | None:
     return np.asarray((texts - mean) @ (directions @ weights).astype(np.float32) + bias, dtype=np.float64)
 
 
-def agrees(score: np.ndarray, fitted: np.ndarray) -> bool:
-    """Whether the components of the mixture still mean the classes they began with, and none has vanished.
+def agreements(score: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    """How far each component of the mixture still means the class that it began with, `(C,)`; 0 if it has vanished.
 
-    Only texts that the mixture is certain of count: where classes are skewed, names put many texts of common classes
-    into rare ones, and the mixture is right to move them.
+    It is the part of its texts that are in the class by name, too. Only texts that the mixture is certain of count:
+    where classes are skewed, names put many texts of common classes into rare ones, and the mixture is right to move
+    them.
     """
     nearest, likely = score.argmax(-1), fitted.argmax(-1)
     kept = most_certain(likely, margin(fitted), score.shape[-1])
-    own = [kept & (likely == code) for code in np.unique(nearest)]
-    return all(rows.any() and (nearest == likely)[rows].mean() >= AGREES for rows in own)
+    own = [kept & (likely == code) for code in range(score.shape[-1])]
+    return np.array([(nearest == code)[rows].mean() if rows.any() else 0.0 for code, rows in enumerate(own)])
 
 
 def most_certain(likely: np.ndarray, certainty: np.ndarray, C: int) -> np.ndarray:
@@ -188,6 +191,18 @@ def _far(similarity: np.ndarray, classes: Sequence[str]) -> list[str]:
         " of the texts, or leave it out"
         for code, name in enumerate(classes)
         if nearest[code] < FAR * N / C and N >= LEAST_JUDGED
+    ]
+
+
+def _ungrouped(agreement: np.ndarray, classes: Sequence[str]) -> list[str]:
+    """A warning about the class whose name fits the groups of texts least, if it does not fit."""
+    worst = int(agreement.argmin())
+    if agreement[worst] >= AGREES:
+        return []
+    return [
+        f"warning: the texts form groups that do not fit the names, {classes[worst]!r} least of all: only"
+        f" {agreement[worst]:.0%} of the texts in its group are nearest to it; describe it in the words of the texts,"
+        " or leave it out"
     ]
 
 

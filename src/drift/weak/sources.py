@@ -161,7 +161,8 @@ def says_something(source: Source) -> bool:
 def faults(source: Source, classes: Sequence[str]) -> list[str]:
     """Warnings about a source that says little: it never votes, or always the same."""
     if not source.covered.any():
-        return [f"warning: {source.name!r} abstains on every row; it is not used"]
+        check = "check the column" if source.origin == "column" else "see `drift label`"
+        return [f"warning: {source.name!r} abstains on every row; it is not used; {check}"]
     most = source.votes[source.covered].argmax(-1)
     if len(np.unique(most)) == 1 and source.covered.sum() > 1 and source.origin == "column":
         end = "check the column" if says_something(source) else "it is not used; check the column"
@@ -207,8 +208,8 @@ def _number(value: Any, what: str) -> float:
     except (TypeError, ValueError):
         raise LabelError(f"{what} is {reprlib.repr(value)}; give a number from 0 to 1") from None
     if not 0 <= number <= 1:
-        percent = "; divide percentages by 100" if 1 < number <= 100 else ""
-        raise LabelError(f"{what} is {number:g}, which is not between 0 and 1{percent}")
+        advice = "divide percentages by 100" if 1 < number <= 100 else "give a number from 0 to 1"
+        raise LabelError(f"{what} is {number:g}, which is not between 0 and 1; {advice}")
     return number
 
 
@@ -225,10 +226,10 @@ def _code(name: str, code_of: Mapping[str, int], cells: Cells, row: int, where: 
         return code_of[name]
     alike = next((known for known in code_of if normalized_label(known) == normalized_label(name)), None)
     hint = f"; if it is {alike!r}, write both alike" if alike else nearest(name, list(code_of))
-    raise LabelError(
-        f"{where}, row {row + 1}: {name!r} in column {cells.source.name!r} is not among the classes"
-        f" ({listed(list(code_of))}){hint or '; add it to --classes, or empty the cell'}"
-    )
+    if not hint.startswith(";"):  # no class is similar
+        hint = f" ({listed(list(code_of))}); add it to --classes, or empty the cell"
+    column = cells.source.name
+    raise LabelError(f"{where}, row {row + 1}: {name!r} in column {column!r} is not among the classes{hint}")
 
 
 __all__ = ["ABSTAIN", "Cells", "ColumnSource", "Source", "classes_in", "faults", "from_codes", "votes_of"]

@@ -270,7 +270,10 @@ def _classes(train: TextTable, sources: Sources | None, named: Collection[str]) 
     label_name = "weak label" if is_weak else "label"
     if not classes:
         hint = "; name their column with --label, or give --weak COLUMN or --rules FILE"
-        hint = "; `drift label TABLE --rules FILE` shows what each rule does" if is_weak else hint
+        if sources is not None:
+            by_rules = sources.rules is not None
+            hint = "`drift label TABLE --rules FILE` shows what each rule does" if by_rules else "check its columns"
+            hint = f"; {hint}, or name the classes with --classes"
         raise LabelError(f"{train.name}: none of the {len(train)} rows has a {label_name}{hint}")
     if len(classes) == 1:
         raise LabelError(f"{train.name}: every {label_name} is {classes[0]!r}; a classifier needs at least two classes")
@@ -316,6 +319,11 @@ def _check_enough(data: TextData, settings: TextDataSettings, named: Collection[
     if named and not counts.any():
         return
     if np.count_nonzero(counts) < 2 and not named:
+        if settings.train_rows is None and data.sources is not None:
+            raise LabelError(
+                f"together the sources name {np.count_nonzero(counts)} of {len(counts)} classes: the others are only"
+                " excluded, or votes for them tie; add a source that names them, such as --classes"
+            )
         raise LabelError(f"the {len(codes)} rows kept have labels of fewer than two classes; raise data.train_rows")
     for name, count in zip(data.classes, counts, strict=True):
         if labels_per_class is not None and count < labels_per_class:

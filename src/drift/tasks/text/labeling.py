@@ -16,9 +16,9 @@ from drift.tasks.record import SourcesRecord
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.tasks.text.source_facts import source_facts
 from drift.tasks.text.sources import Sources, vote_by_names
+from drift.weak.ballots import hard
 from drift.weak.casting import ABSTAIN
 from drift.weak.class_names import class_phrases
-from drift.weak.combining import hard
 from drift.weak.diagnostics import Share
 
 NEAREST = "nearest"  # a column that is written beside the labels: the nearest class, however uncertain

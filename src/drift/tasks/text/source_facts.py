@@ -9,7 +9,7 @@ from drift.data.labels import UNLABELED
 from drift.tasks.judging import excerpt
 from drift.tasks.text.sources import Sources
 from drift.training.flips import Flips
-from drift.weak.combining import hard
+from drift.weak.ballots import exclusions, hard, leaders, spoken
 from drift.weak.diagnostics import Share
 from drift.weak.names import caught
 
@@ -24,21 +24,21 @@ def source_facts(sources: Sources, gold: np.ndarray, texts: "datasets.Dataset") 
     facts: dict[str, Any] = {} if sources.rules is None else {"rules": sources.rules}
     if sources.combined is None or (len(sources.sources) == 1 and sources.sources[0].origin == "rules"):
         return facts  # one set of rules has a table of its own
-    votes = [hard(each.votes) for each in sources.sources]
-    pairs = list(combinations(range(len(votes)), 2))
-    together = [(votes[a] != UNLABELED) & (votes[b] != UNLABELED) for a, b in pairs]
+    favoured = [leaders(each.votes) for each in sources.sources]
+    pairs = list(combinations(range(len(favoured)), 2))
+    together = [favoured[a].any(-1) & favoured[b].any(-1) for a, b in pairs]
     facts["sources"] = {
         "combined": sources.combined.method,
-        "sources": [_source(sources, place, votes[place], gold) for place in range(len(votes))],
+        "sources": [_source(sources, place, favoured[place], gold) for place in range(len(favoured))],
         "agreement": [
             {
                 "first": sources.sources[a].name,
                 "second": sources.sources[b].name,
-                "agree": Share(int((votes[a] == votes[b])[both].sum()), int(both.sum())),
+                "agree": Share(int((favoured[a] & favoured[b]).any(-1)[both].sum()), int(both.sum())),
             }
             for (a, b), both in zip(pairs, together, strict=True)
         ],
-        "disagreements": _disagreements(sources, votes, texts),
+        "disagreements": _disagreements(sources, favoured, texts),
         "caught": _caught(sources, texts),
         "mixture": None if sources.names is None else sources.names.mixture,
     }
@@ -49,42 +49,51 @@ def change_facts(sources: Sources, flips: Flips) -> list[dict[str, Any]]:
     """How many votes of each source start and result agree with, on the rows that are watched. flips: of one trial."""
     found = []
     for each in sources.sources:
-        votes = hard(each.votes)[flips.targets]
-        voted = votes != UNLABELED
-        found.append(
-            {
-                "name": each.name,
-                "start": Share(int((votes == flips.before)[voted].sum()), int(voted.sum())),
-                "result": Share(int((votes == flips.after)[voted].sum()), int(voted.sum())),
-            }
-        )
+        favoured = leaders(each.votes[flips.targets])
+        voted = int(favoured.any(-1).sum())
+        ends = {"start": flips.before, "result": flips.after}
+        agree = {name: Share(int(_favours(favoured, np.asarray(codes)).sum()), voted) for name, codes in ends.items()}
+        found.append({"name": each.name, **agree})
     return found
 
 
-def _source(sources: Sources, place: int, votes: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
+def _source(sources: Sources, place: int, favoured: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
+    """The facts of one source. favoured: classes that its votes favour, `(N, C)`."""
     source = sources.sources[place]
     assert sources.combined is not None
-    judged = (votes != UNLABELED) & (gold != UNLABELED)
-    counts = np.bincount(votes[votes != UNLABELED], minlength=len(sources.classes))
+    judged = favoured.any(-1) & (gold != UNLABELED)
     estimate = float(sources.combined.accuracies[place])
     return {
         "name": source.name,
         "source": source.origin,
-        "coverage": Share(int(source.covered.sum()), len(votes)),
+        "coverage": Share(int(source.covered.sum()), len(favoured)),
         "estimated_accuracy": None if np.isnan(estimate) else estimate,
-        "accuracy": Share(int((votes == gold)[judged].sum()), int(judged.sum())),
-        "labels": {name: int(count) for name, count in zip(sources.classes, counts, strict=True)},
+        "accuracy": Share(int(_favours(favoured[judged], gold[judged]).sum()), int(judged.sum())),
+        "labels": _counts(source.votes, sources.classes),
     }
 
 
-def _disagreements(sources: Sources, votes: list[np.ndarray], texts: "datasets.Dataset") -> list[dict[str, Any]]:
+def _counts(votes: np.ndarray, classes: list[str]) -> dict[str, int]:
+    """How many votes are for each class, and how many against it. Votes that favour several classes are left out."""
+    ways = {"": hard(votes), "not ": exclusions(votes)}
+    counts = {way: np.bincount(codes[codes != UNLABELED], minlength=len(classes)) for way, codes in ways.items()}
+    named = dict(zip(classes, counts[""].tolist(), strict=True))
+    return named | {f"not {name}": count for name, count in zip(classes, counts["not "].tolist(), strict=True) if count}
+
+
+def _favours(favoured: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Whether each vote favours a class, among others if it excludes one, `(n,)`. codes: of the classes."""
+    return np.asarray(favoured[np.arange(len(codes)), codes])
+
+
+def _disagreements(sources: Sources, favoured: list[np.ndarray], texts: "datasets.Dataset") -> list[dict[str, Any]]:
     """Rows on which most pairs of sources disagree."""
-    if len(votes) < 2:
+    if len(favoured) < 2:
         return []
     assert sources.combined is not None
-    against = np.zeros(len(votes[0]), dtype=int)
-    for one, other in combinations(votes, 2):
-        against += (one != other) & (one != UNLABELED) & (other != UNLABELED)
+    against = np.zeros(len(favoured[0]), dtype=int)
+    for one, other in combinations(favoured, 2):
+        against += ~(one & other).any(-1) & one.any(-1) & other.any(-1)
     rows = [row for row in np.argsort(-against, kind="stable")[:EXAMPLES] if against[row]]
     codes = sources.codes
     names = [*sources.classes, ""]  # code -1 is the last
@@ -92,9 +101,9 @@ def _disagreements(sources: Sources, votes: list[np.ndarray], texts: "datasets.D
         {
             "text": excerpt(texts[int(row)]["text"]),
             "votes": {
-                each.name: names[vote[row]]
-                for each, vote in zip(sources.sources, votes, strict=True)
-                if vote[row] != UNLABELED
+                each.name: spoken(each.votes[row], sources.classes)
+                for each, own in zip(sources.sources, favoured, strict=True)
+                if own[row].any()
             },
             "label": names[codes[row]],
         }
