@@ -158,7 +158,7 @@ def _with_head_dropout(merged: dict[str, Any], task: type[Task], kind: Kind, met
 
 
 def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], layers: Layers) -> dict[str, Any]:
-    """The settings that this method has. Defaults are shared by all methods, and each takes those it knows.
+    """The settings that this method has. Of the defaults, which are DRIFT's, it takes those it knows and inherits.
 
     What the user gave to this method is kept even if it is unknown, so that it is refused with a message. Settings of a
     layer that names another method were meant for that one.
@@ -169,7 +169,8 @@ def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], 
     for layer in layers:
         own = layer.get("method", {})
         given = set() if own.get("name", name) != name else given | set(own)
-    return {key: value for key, value in settings.items() if key in known | given}
+    taken = known if method.inherited is None else known & {*method.inherited, "name"}
+    return {key: value for key, value in settings.items() if key in taken | given}
 
 
 def _sources(config: RunConfig, objects: Mapping[str, Any]) -> dict[str, Any]:

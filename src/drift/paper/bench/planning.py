@@ -22,14 +22,16 @@ def part_of(
     methods: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
 ) -> Exhibit:
-    """The exhibit with only these cells, methods (by name or row title) and groups of models. None: all.
+    """The exhibit with only these cells, methods (by name of a method, or title or name of a row) and groups of models.
+
+    None: all.
 
     If both cells and models are given, everything chosen is run, even what the profile leaves out.
     """
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
-    known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
-    kept_methods = _chosen(methods, known, "method", exhibit)
-    rows = [row for row in exhibit.rows if row.method in kept_methods or row.title in kept_methods]
+    known = list(dict.fromkeys([*(row.method for row in exhibit.rows), *chain(*map(_names, exhibit.rows))]))
+    kept_methods = set(_chosen(methods, known, "method", exhibit))
+    rows = [row for row in exhibit.rows if kept_methods & {row.method, *_names(row)}]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
     kept_groups = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
     run_all = cells is not None and models is not None
@@ -38,6 +40,16 @@ def part_of(
         for profile, parts in exhibit.groups.items()
     }
     return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
+
+
+def command_names(exhibit: Exhibit, methods: Sequence[str] | None) -> list[str] | None:
+    """The same choice of methods with names of rows in place of titles, which may have commas."""
+    names = {row.title: row.name for row in exhibit.rows}
+    return None if methods is None else [names.get(method, method) for method in methods]
+
+
+def _names(row: MethodRow) -> tuple[str, str]:
+    return row.title, row.name
 
 
 def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibit: Exhibit) -> Sequence[str]:
