@@ -47,9 +47,9 @@ def demo(out: Path, bar: Bar) -> DemoResult:
         f"12 labelled and 500 unlabelled points per class, noise {config.noise}, batches of {config.batch_size}, a"
         f" network of two layers with {config.hidden} tanh units, {config.initial_epochs} supervised epochs, then"
         f" {config.epochs} of self-training with Adam at {config.learning_rate}, α = {config.alpha}, τ = {config.tau}."
-        " Self-training (Lee) has hard labels of the student itself; in the copied form they are those of a copy of"
-        " the student, which is renewed every 100 steps. DRIFT and its detached form have the same soft labels and differ"
-        " in one argument: whether the gradient of the student passes through the teacher. Accuracy is measured on 500 test"
+        " Self-training (Lee) has hard labels of the student itself; in the copied form they are those of a copy of the"
+        " student, renewed every 100 steps. DRIFT and its detached form have the same soft labels and differ in one"
+        " argument: whether the gradient of the student passes through the teacher. Accuracy is measured on 500 test"
         " points per trial."
     )
     page = write_page(
