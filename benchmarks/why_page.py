@@ -58,11 +58,11 @@ def write_page() -> None:
     for line in read_lines(LINES):
         lines.setdefault(line["cell"], {})[line["variant"]] = line
     lines = {name: lines[name] for name in CELLS if name in lines}
-    parts = [INTRODUCTION, *_missing(lines)]
+    parts = [*INTRODUCTION.split("\n\n"), *_missing(lines)]
     for part in (_steps, _coupling, _interaction, _scales, _damped, _paper):
         parts += part(lines)
-    plain = (part if part.startswith(("#", "|", "!", "-")) else textwrap.fill(part, 120) for part in parts[1:])
-    PAGE.write_text("\n\n".join([INTRODUCTION, *plain]) + "\n", encoding="utf-8")
+    wrapped = (part if part.startswith(("#", "|", "!", "-")) else textwrap.fill(part, 120) for part in parts)
+    PAGE.write_text("\n\n".join(wrapped) + "\n", encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
 
 
