@@ -28,6 +28,7 @@ from drift.paper.bench.running import FAILURE, RESULT, RUN, Failure, Result, cel
 from drift.paper.demos import moons_demo
 from drift.paper.demos.moons import MoonsConfig
 from drift.paper.self_training import COPIED, DETACHED, LEE
+from drift.runs.comparing.statistics import holm
 from drift.report.figures import save
 from drift.training.run_folder import TRACE
 from tests.report.browser import CHROMIUM, Browser
@@ -76,7 +77,7 @@ def words(page: Reader) -> str:
 
 
 CELLS, METHODS = ["cora-10", "citeseer-10"], ["self-training-lee", "drift"]
-SCORES = {LEE: [0.70, 0.72, 0.71], "DRIFT+GCN": [0.75, 0.76, 0.77], "DRIFT+GRAND": [0.70, 0.73, 0.70]}
+SCORES = {LEE: [0.70, 0.72, 0.71], "DRIFT+GCN": [0.80, 0.81, 0.82], "DRIFT+GRAND": [0.70, 0.73, 0.70]}
 
 
 @pytest.fixture
@@ -108,8 +109,8 @@ def test_the_page_is_complete(done: Bench, out: Path) -> None:
     ):
         assert text in words(page), text
     cells = page.texts["td"]
-    test = stats.ttest_rel(SCORES["DRIFT+GCN"], SCORES[LEE])
-    for text in ("★ 76.00 ± 1.00", "71.00 ± 1.00", "+5.00 ± 0.58", f"p = {test.pvalue:.3f}, 3 pairs", "70 + 500 dev"):
+    corrected = 4 * stats.ttest_rel(SCORES["DRIFT+GCN"], SCORES[LEE]).pvalue  # the smallest of four, by Holm
+    for text in ("★ 81.00 ± 1.00", "71.00 ± 1.00", "+10.00 ± 0.58", f"p = {corrected:.3f}, 3 pairs", "70 + 500 dev"):
         assert text in cells, text
     assert "74.40" in cells  # the paper's Self-training on cora-10
     assert cells.count("60 seconds") == 6
@@ -192,14 +193,14 @@ def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
     shifts = {LEE: 0.0, "DRIFT+GCN": 0.02, "DRIFT+GRAND": -0.02}
     results, expected = {}, {row: {"win": [], "tie": [], "loss": []} for row in shifts if row != LEE}
     by_position = {(job.row, job.cell): job for job in jobs("graphs", "graph")}
+    tests = {}
     for cell in exhibit.cells:
         scores = {row: 0.7 + shift * draw.random() + 0.02 * draw.random(10) for row, shift in shifts.items()}
         for row, of_seeds in scores.items():
             results[by_position[row, cell]] = Result(dict(enumerate(of_seeds.tolist())), BUDGET, 1.0)
-        for row, verdict in expected.items():
-            test = stats.ttest_rel(scores[row], scores[LEE])
-            name = "tie" if test.pvalue >= 0.05 else "win" if test.statistic > 0 else "loss"
-            verdict[name].append(cell)
+        tests |= {(row, cell): stats.ttest_rel(scores[row], scores[LEE]) for row in expected}
+    for ((row, cell), test), p in zip(tests.items(), holm([test.pvalue for test in tests.values()]), strict=True):
+        expected[row]["tie" if p >= 0.05 else "win" if test.statistic > 0 else "loss"].append(cell)
     assert expected["DRIFT+GCN"]["win"]
     assert expected["DRIFT+GCN"]["tie"]
     assert expected["DRIFT+GRAND"]["loss"]

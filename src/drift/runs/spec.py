@@ -10,7 +10,7 @@ from drift.imports import is_outside
 from drift.methods import METHODS, find_method
 from drift.methods.method import Method
 from drift.methods.shares import NOISE
-from drift.paper.presets import PROFILES, base_settings, preset
+from drift.paper.presets import PROFILES, base_settings, preset, published
 from drift.runs.layers import merge
 from drift.settings import nearest
 from drift.tasks import TASKS, Kind, RunConfig, Task, config_type, find_task
@@ -82,7 +82,10 @@ class RunSpec:
         else:
             setting = kind.preset or ("weak" if weak else "semi")
             own = preset(preset_name, setting, profile, kind.name, task=task_type.name)
-            merged = merge(base_settings(task_type.name, kind.name, weak=weak), own)
+            merged = merge(base_settings(task_type.name, kind.name, weak=weak, profile=profile), own)
+            if profile == "paper":
+                steps = reduce(merge, layers, merged)["training"]["steps"]
+                layers = [{"method": published(method_name, preset_name, steps)}, *layers]
         merged = task_type.complete(reduce(merge, layers, merged), kind)
         merged = _with_head_dropout(merged, task_type, kind, method_type)
         merged["method"] = _settings_for(method_name, method_type, merged["method"], layers)

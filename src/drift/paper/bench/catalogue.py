@@ -47,7 +47,8 @@ class MethodRow:
 
     title: heading of the row. method: name of the method. paper: heading of the row in the paper, if it has one.
     settings: override those of the preset. gold: train on all gold labels.
-    kind: name of the kind of model, in tables with several.
+    kind: name of the kind of model, in tables with several. papers_alpha: with the paper's α for the cell, in profiles
+    that have another one.
     """
 
     title: str
@@ -56,6 +57,7 @@ class MethodRow:
     settings: Mapping[str, Any] = field(default_factory=dict)
     gold: bool = False
     kind: str | None = None
+    papers_alpha: bool = False
 
     @property
     def name(self) -> str:
@@ -110,6 +112,15 @@ def _rows(start: str, *others: str, before: Sequence[MethodRow] = ()) -> list[Me
         *(MethodRow(name, name.lower().replace(" ", "-"), name) for name in others),
         *_forms(),
         MethodRow("DRIFT", "drift", "DRIFT"),
+        *_at_papers_alpha(),
+    ]
+
+
+def _at_papers_alpha(kind: str | None = None, model: str = "") -> list[MethodRow]:
+    """DRIFT and its detached form with the paper's α, beside those with the profile's. model: follows the titles."""
+    return [
+        MethodRow(f"{title}{model} at the paper's α", method, kind=kind, papers_alpha=True)
+        for title, method in ((DETACHED, FORMS[DETACHED].method), ("DRIFT", "drift"))
     ]
 
 
@@ -219,6 +230,8 @@ EXHIBITS = {
                 MethodRow(f"{DETACHED}+GRAND", FORMS[DETACHED].method, kind="grand"),
                 MethodRow("DRIFT+GCN", "drift", "DRIFT+GCN", kind="gcn"),
                 MethodRow("DRIFT+GRAND", "drift", "DRIFT+GRAND", kind="grand"),
+                *_at_papers_alpha("gcn", "+GCN"),
+                *_at_papers_alpha("grand", "+GRAND"),
             ],
             _everywhere("graph"),
             LEE,

@@ -8,7 +8,7 @@ from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.paper.bench.catalogue import WHOLE, Exhibit, MethodRow
 from drift.paper.bench.cells import Job
-from drift.paper.bench.configs import dataset_of, make_jobs
+from drift.paper.bench.configs import dataset_of, make_jobs, with_papers_alpha
 from drift.paper.presets import PROFILES, task_of
 from drift.settings import nearest
 from drift.tasks import TASKS
@@ -31,7 +31,7 @@ def part_of(
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
     known = list(dict.fromkeys([*(row.method for row in exhibit.rows), *chain(*map(_names, exhibit.rows))]))
     kept_methods = set(_chosen(methods, known, "method", exhibit))
-    rows = [row for row in exhibit.rows if kept_methods & {row.method, *_names(row)}]
+    rows = [row for row in exhibit.rows if kept_methods.intersection(_names(row))]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
     kept_groups = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
     run_all = cells is not None and models is not None
@@ -48,8 +48,9 @@ def command_names(exhibit: Exhibit, methods: Sequence[str] | None) -> list[str] 
     return None if methods is None else [names.get(method, method) for method in methods]
 
 
-def _names(row: MethodRow) -> tuple[str, str]:
-    return row.title, row.name
+def _names(row: MethodRow) -> tuple[str, ...]:
+    """What chooses a row: title, name, and its method unless that has the profile's α in another row."""
+    return (row.title, row.name) if row.papers_alpha else (row.title, row.name, row.method)
 
 
 def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibit: Exhibit) -> Sequence[str]:
@@ -70,16 +71,17 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
     jobs: list[Job] = []
     for group, part in exhibit.groups[profile].items():
         for cell, row in product(exhibit.cells, exhibit.rows):
-            if not serves(row, cell):
+            if not serves(row, cell) or (row.papers_alpha and profile == "paper"):
                 continue
             kind = row.kind or group
+            settings = with_papers_alpha(row.settings, cell, kind) if row.papers_alpha else row.settings
             stacked = TASKS[task_of(dataset_of(cell))].kinds[kind].stacked
             jobs += make_jobs(
                 (group, row.title, cell),
                 kind=kind,
                 profile=profile,
                 method=row.method,
-                settings=row.settings,
+                settings=settings,
                 gold=row.gold,
                 seeds=seeds or (STACKED_SEEDS if stacked else SEEDS),
                 left_out=not part.has(row, cell),
