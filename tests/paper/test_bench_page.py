@@ -28,8 +28,8 @@ from drift.paper.bench.running import FAILURE, RESULT, RUN, Failure, Result, cel
 from drift.paper.demos import moons_demo
 from drift.paper.demos.moons import MoonsConfig
 from drift.paper.self_training import COPIED, DETACHED, LEE
-from drift.runs.comparing.statistics import holm
 from drift.report.figures import save
+from drift.runs.comparing.statistics import holm
 from drift.training.run_folder import TRACE
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.test_page import HOSTILE, Reader
@@ -210,7 +210,7 @@ def test_wins_ties_and_losses_are_those_of_scipy(out: Path) -> None:
         assert verdicts(content.tables["graph"], row) == {**verdict, "not compared": []}
         assert f"{row} against Self-training (Lee): ahead in {len(verdict['win'])}" in words(page)
     assert verdicts(content.tables["graph"], "GRAND")["not compared"] == list(exhibit.cells)
-    assert "number of comparisons, which is 24:" in words(page)
+    assert "over all comparisons of a table (24 here)" in words(page)
 
 
 # Learning curves.
