@@ -1,7 +1,8 @@
-"""Two moons: DRIFT and Self-training for all settings that the paper leaves open.
+"""Two moons: DRIFT and the forms of self-training for all settings that the paper leaves open.
 
-    python benchmarks/moons.py study   100 trials per configuration, added to docs/results/two-moons.jsonl
-    python benchmarks/moons.py table   update the table in docs/results/two-moons.md
+    python benchmarks/moons.py study   DRIFT and its detached form, 100 trials each: docs/results/two-moons.jsonl
+    python benchmarks/moons.py forms   all forms of self-training, 100 trials each: docs/results/two-moons-forms.jsonl
+    python benchmarks/moons.py table   update the tables in docs/results/two-moons.md
     python benchmarks/moons.py speed   stacked trials against single ones: docs/results/two-moons-speed.json
 
 An interrupted study continues where it stopped.
@@ -16,11 +17,14 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from drift.paper.demos.moons import MoonsConfig, compare, run
+from drift.paper.demos.moons import STUDIED_METHODS, MoonsConfig, compare, run
+from drift.paper.self_training import DETACHED
 from drift.runs.comparing.statistics import TTest, paired_t
+from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, add_line, read_lines, replace_tables, table
 
 ROWS, PAGE, SPEED = (RESULTS / name for name in ("two-moons.jsonl", "two-moons.md", "two-moons-speed.json"))
+FORM_ROWS = RESULTS / "two-moons-forms.jsonl"
 TRIALS = (10, 100)  # as in the paper, and enough to detect half a point
 
 
@@ -39,8 +43,8 @@ def study() -> None:
         if asdict(config) in done:
             continue
         began = time.perf_counter()
-        results = compare(config, range(max(TRIALS)))
-        theirs, ours = results["Self-training"].accuracy, results["DRIFT"].accuracy
+        results = compare(config, range(max(TRIALS)), (DETACHED, "DRIFT"))
+        theirs, ours = results[DETACHED].accuracy, results["DRIFT"].accuracy
         row: dict[str, Any] = {
             "config": asdict(config),
             "seconds": time.perf_counter() - began,
@@ -56,6 +60,35 @@ def study() -> None:
             }
         add_line(ROWS, row)
         print(json.dumps(row), file=sys.stderr)
+
+
+def forms() -> None:
+    """Every form on the four noises, at the batch size of the demonstration; one line per form."""
+    done = [(row["config"], row["method"]) for row in read_lines(FORM_ROWS)]
+    for noise in (0.1, 0.05, 0.2, 0.3):
+        config = MoonsConfig(noise=noise)
+        for name in STUDIED_METHODS:
+            if (asdict(config), name) not in done:
+                accuracy = run(config, range(max(TRIALS)), name).accuracy
+                line = {"config": asdict(config), "method": name, "start": accuracy[:, 0].tolist()}
+                add_line(FORM_ROWS, line | {"accuracy": accuracy[:, -1].tolist()})
+                print(noise, name, mean_and_spread(accuracy[:, -1]), file=sys.stderr)
+
+
+def forms_table() -> list[str]:
+    """A row per form: its accuracy, and DRIFT minus it on the same trials, by noise."""
+    by_noise: dict[float, dict[str, list[float]]] = {}
+    for line in read_lines(FORM_ROWS):
+        by_noise.setdefault(line["config"]["noise"], {})[line["method"]] = line["accuracy"]
+    rows = []
+    for name in STUDIED_METHODS:
+        cells = []
+        for scores in by_noise.values():
+            test = paired_t(scores["DRIFT"], scores[name]) if {name, "DRIFT"} <= set(scores) else None
+            gap = f" ({test.gap()}, p {test.p_text()})" if test and name != "DRIFT" else ""
+            cells.append(f"{mean_and_spread(scores[name])}{gap}" if name in scores else "")
+        rows.append([name, *cells])
+    return table(["form", *(f"noise {noise}" for noise in by_noise)], rows)
 
 
 def write_table() -> None:
@@ -77,22 +110,22 @@ def write_table() -> None:
                     verdict,
                 ]
             )
-    headings = ["noise", "batch", "α", "start", "trials", "Self-training", "DRIFT", "Δ", "p", ""]
-    replace_tables(PAGE, table(headings, rows))
+    headings = ["noise", "batch", "α", "start", "trials", DETACHED, "DRIFT", "Δ", "p", ""]
+    replace_tables(PAGE, forms_table(), table(headings, rows))
 
 
 def speed(trials: int, epochs: int, repeats: int) -> None:
     results = []
     for batch_size in (50, 250):
         config = MoonsConfig(epochs=epochs, batch_size=batch_size)
-        run(config, range(trials), "differentiable")  # warm up
+        run(config, range(trials), "DRIFT")  # warm up
         stacked, single = [], []
         for _ in range(repeats):  # interleaved, so that other load on the machine affects both
             began = time.perf_counter()
-            run(config, range(trials), "differentiable")
+            run(config, range(trials), "DRIFT")
             between = time.perf_counter()
             for seed in range(trials):
-                run(config, [seed], "differentiable", stacked=False)
+                run(config, [seed], "DRIFT", stacked=False)
             stacked.append(between - began)
             single.append(time.perf_counter() - between)
         ratios = [b / a for a, b in zip(stacked, single, strict=True)]
@@ -113,7 +146,7 @@ def speed(trials: int, epochs: int, repeats: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("study", "table", "speed"))
+    parser.add_argument("command", choices=("study", "forms", "table", "speed"))
     parser.add_argument("--trials", type=int, default=100, help="speed: number of trials")
     parser.add_argument("--epochs", type=int, default=20, help="speed: epochs per trial")
     parser.add_argument("--repeats", type=int, default=3, help="speed: repeats")
@@ -121,4 +154,4 @@ if __name__ == "__main__":
     if options.command == "speed":
         speed(options.trials, options.epochs, options.repeats)
     else:
-        {"study": study, "table": write_table}[options.command]()
+        {"study": study, "forms": forms, "table": write_table}[options.command]()

@@ -14,7 +14,7 @@ from drift.paper.bench.catalogue import EXHIBITS
 from tests.cli.conftest import Call
 
 NODES, TEST = 1600, 4  # enough for 500 dev and 1,000 test nodes
-FEW = ("--cells", "cora-10", "--methods", "self-training", "--seeds", "2", "--jobs", "1")
+FEW = ("--cells", "cora-10", "--methods", "self-training-lee", "--seeds", "2", "--jobs", "1")
 
 
 def write_cora(data: Path) -> None:
@@ -67,7 +67,7 @@ def test_mistakes_are_one_line(call: Call, data: Path, arguments: tuple[str, ...
 def test_a_dry_run_writes_nothing(call: Call, data: Path, tmp_path: Path) -> None:
     code, shown, _ = call("bench", "graphs", *FEW, "--dry-run", "-o", str(tmp_path / "bench"))
     assert code == 0
-    assert "graph  cora-10  Self-training  to run: 1 of 1" in shown
+    assert "graph  cora-10  Self-training (Lee)  to run: 1 of 1" in shown
     assert not (tmp_path / "bench").exists()
 
 
@@ -80,7 +80,7 @@ def test_a_table_is_made_once(call: Call, data: Path, tmp_path: Path, monkeypatc
     assert "20 + 500 dev" in shown
     with (out / "graphs-laptop-graph-part.csv").open(encoding="utf-8") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
-    assert rows["Self-training"]["seeds"] == "2"
+    assert rows["Self-training (Lee)"]["seeds"] == "2"
     assert {file.suffix for file in out.glob("graphs-*")} == {".md", ".tex", ".csv", ".html"}
 
     def refuse(**_: object) -> None:
@@ -90,19 +90,19 @@ def test_a_table_is_made_once(call: Call, data: Path, tmp_path: Path, monkeypatc
     code, again, _ = call("bench", "graphs", *FEW, "-o", str(out))
     assert (code, again) == (0, shown)
     code, listed, _ = call("bench", "graphs", *FEW, "-o", str(out), "--dry-run")
-    assert "graph  cora-10  Self-training  finished" in listed
-    more = ("--cells", "cora-10", "--methods", "self-training,drift", "--seeds", "2")
+    assert "graph  cora-10  Self-training (Lee)  finished" in listed
+    more = ("--cells", "cora-10", "--methods", "self-training-lee,drift", "--seeds", "2")
     code, collected, _ = call("bench", "graphs", *more, "-o", str(out), "--collect")
     assert code == 0
-    assert rows["Self-training"]["mean"][:4] in collected
+    assert rows["Self-training (Lee)"]["mean"][:4] in collected
     assert "not run (about" in collected
 
 
 def test_a_failure_is_told_at_the_end_and_the_rest_is_there(call: Call, data: Path, tmp_path: Path) -> None:
-    arguments = ("--cells", "cora-10,citeseer-10", "--methods", "self-training", "--seeds", "1", "--jobs", "1")
+    arguments = ("--cells", "cora-10,citeseer-10", "--methods", "self-training-lee", "--seeds", "1", "--jobs", "1")
     code, shown, errors = call("bench", "graphs", *arguments, "-o", str(tmp_path / "bench"))
     assert code == 1
     assert "Self-training" in shown
-    assert "citeseer-10 Self-training (gcn, seed 0) failed: " in errors
+    assert "citeseer-10 Self-training (Lee) (gcn, seed 0) failed: " in errors
     assert len(errors.strip().splitlines()) == 1
     assert len(list((tmp_path / "bench" / "cells").glob("*/result.json"))) == 1

@@ -108,7 +108,13 @@ def tune(inputs: Path, place: Path) -> Writer:
 
 def bench_table(inputs: Path, place: Path) -> Writer:
     write_cora(inputs / "data")
-    few: dict[str, Any] = {"cells": ["cora-10"], "methods": ["self-training"], "seeds": 2, "n_jobs": 1, "quiet": True}
+    few: dict[str, Any] = {
+        "cells": ["cora-10"],
+        "methods": ["self-training-lee"],
+        "seeds": 2,
+        "n_jobs": 1,
+        "quiet": True,
+    }
 
     def made(folder: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:

@@ -13,6 +13,7 @@ from drift.methods.method import GRAPH, INDEPENDENT_ROWS, TEXTS, Method
 from drift.methods.supervised import Supervised
 from drift.models.mlp import mlp
 
+MATCHING = ("fixmatch", "adamatch", "freematch", "softmatch")
 FILE = '''
 from drift.methods.method import Method
 from drift.methods.supervised import Supervised, SupervisedSettings
@@ -115,7 +116,7 @@ def test_a_method_serves_data_that_offers_what_it_needs() -> None:
     assert not METHODS["cosine"].serves({GRAPH})
     needed = {name: set(method.needs) for name, method in METHODS.items() if method.needs}
     assert needed == {
-        **{name: {TEXTS} for name in ("uda", "mixtext", "westclass", "vampire")},
+        **{name: {TEXTS} for name in ("uda", "mixtext", "westclass", "vampire", *MATCHING)},
         **{name: {INDEPENDENT_ROWS} for name in ("uast", "cosine")},
         **{name: {GRAPH} for name in ("graphvat", "graphmix")},
     }

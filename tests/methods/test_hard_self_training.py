@@ -48,6 +48,26 @@ def test_a_teacher_that_keeps_nothing_is_the_student() -> None:
     assert all(map(torch.equal, method.teacher.parameters(), method.student.parameters()))
 
 
+def test_a_copied_teacher_changes_every_so_many_steps_and_equals_the_student_then() -> None:
+    method = new_method(copy_every=3)
+    method.start()
+    optimizer = torch.optim.SGD(method.student.parameters(), lr=1.0)
+    labelled_by = []
+    for step in range(1, 7):
+        method.backward(method.loss(Batch((X, Y), U)))
+        optimizer.step()
+        method.follow()
+        first, student = next(method.teacher.parameters()), next(method.student.parameters())
+        labelled_by.append(first.detach().clone())
+        assert torch.equal(first, student) == (step % 3 == 0)
+    assert torch.equal(labelled_by[2], labelled_by[4])
+    assert not torch.equal(labelled_by[1], labelled_by[2])
+
+
+def test_the_student_labels_its_own_rows_unless_it_is_told_otherwise() -> None:
+    assert (HardSelfTrainingSettings().alpha, HardSelfTrainingSettings().copy_every) == (0, None)
+
+
 def test_bad_settings_are_reported_on_one_line() -> None:
     with pytest.raises(ConfigError, match=r"^settings: alpha=2.0: .*; there is no 'tau'"):
         HardSelfTrainingSettings.read({"alpha": 2.0, "tau": 0.5})

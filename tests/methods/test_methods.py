@@ -54,6 +54,9 @@ def nodes(step: int) -> Batch:
 
 
 OF_VECTORS, OF_NODES = ([make(step) for step in range(2 * STEPS)] for make in (vectors, nodes))
+UNTRAINED = {"fixmatch": {"threshold": 0.0}}  # no label of an untrained student is above the published threshold
+# Their loss depends on the whole batch in a way that micro-batches cannot compute one at a time.
+WHOLE_BATCH = ("mixtext", "freematch")
 BY_NAME = pytest.mark.parametrize("name", METHODS)
 
 
@@ -85,6 +88,7 @@ def new_student(name: str, dropout: float = 0.0) -> nn.Module:
 
 def new_method(name: str, dropout: float = 0.0, **settings: Any) -> Method:
     kind, student = METHODS[name], new_student(name, dropout)
+    settings = {**UNTRAINED.get(name, {}), **settings}
     teacher = copy_of(student) if kind.has_teacher else None
     return kind(student, kind.settings_type(**settings), Context(teacher, stacked=on_graph(name), single_process=True))
 
@@ -239,7 +243,7 @@ def test_a_saved_method_goes_on_exactly(name: str, settings: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("initial", [True, False], ids=["start", "game"])
 @pytest.mark.parametrize(
-    ("name", "settings"), [each for each in WITH_SHARED if not on_graph(each[0]) and each[0] != "mixtext"]
+    ("name", "settings"), [each for each in WITH_SHARED if not on_graph(each[0]) and each[0] not in WHOLE_BATCH]
 )
 def test_accumulated_pieces_of_any_size_are_the_whole_batch(name: str, settings: dict[str, Any], initial: bool) -> None:
     gradients = []

@@ -1,11 +1,13 @@
 """The demonstration of two moons with few short trials: it shows what was measured."""
 
 from functools import partial
+from itertools import product
 
 import pytest
 
 from drift.paper.demos import DemoResult, moons_demo
 from drift.paper.demos.moons import MoonsConfig, compare
+from drift.paper.demos.moons_demo import BASELINES
 from drift.runs.comparing.statistics import paired_t
 from drift.training.progress import progress
 
@@ -30,16 +32,17 @@ def test_page_and_figures_are_written(result: DemoResult) -> None:
 
 def test_the_table_holds_the_scores_of_compare(result: DemoResult) -> None:
     results = compare(MoonsConfig(**SHORT), range(5))
-    ours, theirs = results["DRIFT"].accuracy, results["Self-training"].accuracy
+    ours = results["DRIFT"].accuracy
     rows = {row[0]: row[1:] for row in result.tables[0].rows}
-    expected = {"Supervised start": ours[:, 0], "Self-training": theirs[:, -1], "DRIFT": ours[:, -1]}
+    expected = {"Supervised start": ours[:, 0], **{name: each.accuracy[:, -1] for name, each in results.items()}}
     for name, scores in expected.items():
         for cell, trials in zip(rows[name], (3, 5), strict=False):
             part = 100 * scores[:trials]
             assert cell == f"{part.mean():.2f} ± {part.std(ddof=1):.2f}"
-    for trials, finding in zip((3, 5), result.findings, strict=True):
-        test = paired_t(ours[:trials, -1], theirs[:trials, -1])
-        assert f"Over {trials} trials" in finding
+    compared = product(BASELINES, (3, 5))
+    for (name, trials), finding in zip(compared, result.findings, strict=True):
+        test = paired_t(ours[:trials, -1], results[name].accuracy[:trials, -1])
+        assert f"Over {trials} trials, DRIFT minus {name}" in finding
         assert f"{test.gap()} points" in finding
         assert f"p = {test.p:.2g}" in finding
 

@@ -23,7 +23,9 @@ def bench(
     ),
     cells: str | None = typer.Option(None, metavar="NAME,NAME", help="Only these cells, such as agnews-30,imdb-weak."),
     methods: str | None = typer.Option(
-        None, metavar="NAME,NAME", help="Only these methods, such as self-training,drift; or rows by title."
+        None,
+        metavar="NAME,NAME",
+        help="Only these methods, such as hard-self-training,drift; or rows by title, such as drift-detached.",
     ),
     models: str | None = typer.Option(
         None, metavar="KIND,KIND", help="Only these kinds of model, such as frozen, in tables with several."
@@ -46,7 +48,7 @@ def bench(
 
         drift bench
 
-        drift bench graphs --cells cora-10,cora-20 --methods self-training,drift
+        drift bench graphs --cells cora-10,cora-20 --methods drift-detached,drift
 
         drift bench table1 --profile paper --cluster tcp://scheduler:8786
 

@@ -5,8 +5,11 @@ from typing import Any
 
 from drift.errors import ConfigError
 from drift.imports import is_outside, load_object
+from drift.methods.adamatch import AdaMatch
 from drift.methods.bond import Bond
 from drift.methods.cosine import Cosine
+from drift.methods.fixmatch import FixMatch
+from drift.methods.freematch import FreeMatch
 from drift.methods.graphmix import GraphMix
 from drift.methods.graphvat import GraphVAT
 from drift.methods.hard_self_training import HardSelfTraining
@@ -14,6 +17,7 @@ from drift.methods.mean_teacher import MeanTeacher
 from drift.methods.method import Method
 from drift.methods.mixtext import MixText
 from drift.methods.self_training import Drift, SelfTraining
+from drift.methods.softmatch import SoftMatch
 from drift.methods.supervised import Supervised, TrainOnDev
 from drift.methods.uast import UAST
 from drift.methods.uda import UDA
@@ -37,6 +41,10 @@ METHODS: dict[str, type[Method]] = {
         UDA,
         MixText,
         Cosine,
+        FixMatch,
+        AdaMatch,
+        FreeMatch,
+        SoftMatch,
         GraphVAT,
         GraphMix,
         WestClass,

@@ -127,8 +127,7 @@ class Bond(GameMethod):
         return super().accumulate(batches, backward=backward)
 
     def follow(self) -> None:
-        refreshed = (self.game.steps + 1) % self.settings.teacher_every == 0
-        self.game.alpha = 0.0 if refreshed else 1.0
+        self.copy_every(self.settings.teacher_every)
         super().follow()
 
     def _start_over(self) -> None:

@@ -79,6 +79,9 @@ class Method(ABC):
     head_dropout: ClassVar[float] = 0.0  # dropout before a linear head on fixed vectors, which has none by default
     model: ClassVar[str | None] = None  # the only model the method is made for, by its user-facing name
     trains_on_dev: ClassVar[bool] = False  # whether the method is trained on the labels of dev
+    # Of the method settings that defaults and presets give to a kind of model, which this method takes; None: all. They
+    # are chosen for DRIFT. α, τ and λ of another method are its authors', unless the user gives them.
+    inherited: ClassVar[frozenset[str] | None] = frozenset({"own_loss", "unbalanced_class"})
     refresh_every: int | None = None  # steps between calls of `refresh` after the first; None: it is called only once
 
     def __init__(self, student: nn.Module, settings: Any, context: Context = Context()) -> None:

@@ -1,10 +1,10 @@
-"""Self-training and DRIFT: the same game, in which the student ignores or anticipates its teacher's response.
+"""DRIFT, detached or not: the same game, in which the student ignores or anticipates its teacher's response.
 
     L = L_sup(θS) + λ mean ω KL(ỹ ‖ f(x, θS)),   ỹ and ω from the teacher, θT <- α θT + (1 - α) θS
 
-Self-training treats ỹ and ω as constants; DRIFT (the paper's Eqs. 3, 4 and 9) adds the gradient through the teacher,
-(1 - α) ∂L/∂θT; with `coupling="shared"`, through the student's Jacobian (see `Game`). Semi-supervised batches have both
-terms; weakly supervised batches have no labelled part in the second phase.
+Detached (`self-training`), ỹ and ω are constants; DRIFT (the paper's Eqs. 3, 4 and 9) adds the gradient through the
+teacher, (1 - α) ∂L/∂θT; with `coupling="shared"`, through the student's Jacobian (see `Game`). Semi-supervised batches
+have both terms; weakly supervised batches have no labelled part in the second phase.
 """
 
 import math
@@ -165,6 +165,10 @@ class GameMethod(Method):
     def follow(self) -> None:
         self.game.follow()
 
+    def copy_every(self, steps: int) -> None:
+        """Make the next `follow` copy the student if so many steps are complete, and otherwise keep the teacher."""
+        self.game.alpha = 0.0 if (self.game.steps + 1) % steps == 0 else 1.0
+
     def diagnostics(self) -> dict[str, Any]:
         last = self.game.last
         if last is None or last.self_trained is None:
@@ -192,10 +196,14 @@ class _ExistingGame(GameMethod):
 
 
 class SelfTraining(GameMethod):
-    """Conventional self-training with soft, balanced labels and a moving-average teacher."""
+    """DRIFT with a detached teacher: soft, balanced and weighted labels of a moving average, treated as constants.
+
+    Conventional self-training has hard labels: `HardSelfTraining`.
+    """
 
     name = "self-training"
-    summary = "soft pseudo-labels from a moving-average teacher, treated as constants"
+    summary = "DRIFT, detached: soft, balanced labels of a moving-average teacher, treated as constants"
+    inherited = None
     settings_type = SelfTrainingSettings
     relative_cost = 7 / 3
 

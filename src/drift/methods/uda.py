@@ -17,7 +17,6 @@ Differs from paper: the first phase is supervised, as for every method here, so 
 labels; annealing is off by default.
 Differs from paper: words are replaced by TF-IDF unless a column or translation models are given. With several views
 their losses are averaged. Views are made once, and not again for each epoch.
-Differs from paper: a run takes τ and λ from the defaults of its kind of model; for fixed vectors τ = 0.5 and λ = 2.
 """
 
 import math

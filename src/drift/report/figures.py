@@ -17,7 +17,14 @@ from matplotlib.figure import Figure
 from drift.data.files import atomic_file
 
 # Distinct for colour-blind readers, and in greyscale print (Okabe and Ito's palette).
-COLOURS = {"DRIFT": "#0072B2", "Self-training": "#D55E00", "Supervised": "#666666"}
+COLOURS = {
+    "DRIFT": "#0072B2",
+    "DRIFT, detached": "#D55E00",
+    "Self-training (Lee)": "#009E73",
+    "Self-training (copy 100)": "#CC79A7",
+    "Self-training": "#D55E00",
+    "Supervised": "#666666",
+}
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 MARKERS = ("o", "s", "D", "^")
 

@@ -10,15 +10,16 @@ from scipy import stats
 
 from drift.report.figures import CLASS_COLOURS, COLOURS, MARKERS, style
 
+DASHES = ("--", ":", "-.")
+
 
 def learning_curves(accuracy: Mapping[str, np.ndarray], *, unit: str = "epoch") -> Figure:
-    """Compare two methods over training: accuracy, paired difference and final accuracy (extends the paper's figure 1).
+    """Compare methods over training: accuracy, paired difference and final accuracy (extends the paper's figure 1).
 
-    Left: the mean, with a band of one standard deviation over trials. Middle: the second method minus the first, paired
-    by trial as in a paired test. Right: the final accuracy of every trial, with mean and standard deviation.
+    Left: the mean, with a band of one standard deviation over trials. Middle: the last method minus each other one,
+    paired by trial as in a paired test. Right: the final accuracy of every trial, with mean and standard deviation.
 
-    accuracy: for each of two methods, an array (trials, epochs + 1) of shares, on the same trials. unit: the name of
-    the x axis.
+    accuracy: for each method, an array (trials, epochs + 1) of shares, on the same trials. unit: name of the x axis.
     """
     with style():
         figure = Figure(figsize=(11, 3.4), layout="constrained")
@@ -26,32 +27,36 @@ def learning_curves(accuracy: Mapping[str, np.ndarray], *, unit: str = "epoch") 
         for number, (name, scores) in enumerate(accuracy.items()):
             colour, percent = COLOURS.get(name, CLASS_COLOURS[number]), 100 * scores
             mean, spread = percent.mean(0), percent.std(0, ddof=1)
-            dash = ("--", "-")[number]
+            dash = "-" if number == len(accuracy) - 1 else DASHES[number % len(DASHES)]
             left.plot(mean, color=colour, label=name, linestyle=dash, linewidth=2)
             left.fill_between(np.arange(len(mean)), mean - spread, mean + spread, color=colour, alpha=0.1, linewidth=0)
             for edge in (mean - spread, mean + spread):
                 left.plot(edge, color=colour, linestyle=dash, linewidth=0.7)
-            _strip(right, number, percent[:, -1], colour, MARKERS[number])
+            _strip(right, number, percent[:, -1], colour, MARKERS[number % len(MARKERS)])
         left.set(xlabel=unit, ylabel="test accuracy (%)", title="Mean ± standard deviation over trials")
         left.legend(loc="lower right")
         _difference(middle, accuracy, unit)
-        right.set_xticks(range(len(accuracy)), list(accuracy))
+        names = list(accuracy) if len(accuracy) == 2 else [name.replace(" ", "\n", 1) for name in accuracy]
+        right.set_xticks(range(len(accuracy)), names)
         right.set_xlim(-0.6, len(accuracy) - 0.4)
         right.set_title(f"Final {unit}, {len(next(iter(accuracy.values())))} trials")
         return figure
 
 
 def _difference(axes: Axes, accuracy: Mapping[str, np.ndarray], unit: str) -> None:
-    """Draw the mean of the paired differences with its confidence interval."""
-    (first, first_scores), (second, second_scores) = accuracy.items()
-    gap = 100 * (second_scores - first_scores)
-    mean, error = gap.mean(0), gap.std(0, ddof=1) / np.sqrt(len(gap))
-    half = stats.t.ppf(0.975, len(gap) - 1) * error
-    colour = COLOURS.get(second, CLASS_COLOURS[1])
+    """Draw the mean of the paired differences to the last method with its confidence interval."""
+    *others, last = accuracy
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.plot(mean, color=colour, linewidth=2)
-    axes.fill_between(np.arange(len(mean)), mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
-    axes.set(xlabel=unit, ylabel="percentage points", title=f"{second} minus {first} (95 % CI)")
+    for number, other in enumerate(others):
+        gap = 100 * (accuracy[last] - accuracy[other])
+        mean, error = gap.mean(0), gap.std(0, ddof=1) / np.sqrt(len(gap))
+        half = stats.t.ppf(0.975, len(gap) - 1) * error
+        name = last if len(others) == 1 else other
+        colour = COLOURS.get(name, CLASS_COLOURS[(number + 1) % len(CLASS_COLOURS)])
+        axes.plot(mean, color=colour, linewidth=2)
+        axes.fill_between(np.arange(len(mean)), mean - half, mean + half, color=colour, alpha=0.2, linewidth=0)
+    title = f"{last} minus {others[0] if len(others) == 1 else 'each other'} (95 % CI)"
+    axes.set(xlabel=unit, ylabel="percentage points", title=title)
 
 
 def _strip(axes: Axes, x: int, values: np.ndarray, colour: str, marker: str) -> None:

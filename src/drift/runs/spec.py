@@ -10,7 +10,7 @@ from drift.imports import is_outside
 from drift.methods import METHODS, find_method
 from drift.methods.method import Method
 from drift.methods.shares import NOISE
-from drift.paper.presets import PROFILES, base_settings, preset
+from drift.paper.presets import PROFILES, base_settings, preset, published
 from drift.runs.layers import merge
 from drift.settings import nearest
 from drift.tasks import TASKS, Kind, RunConfig, Task, config_type, find_task
@@ -82,7 +82,10 @@ class RunSpec:
         else:
             setting = kind.preset or ("weak" if weak else "semi")
             own = preset(preset_name, setting, profile, kind.name, task=task_type.name)
-            merged = merge(base_settings(task_type.name, kind.name, weak=weak), own)
+            merged = merge(base_settings(task_type.name, kind.name, weak=weak, profile=profile), own)
+            if profile == "paper":
+                steps = reduce(merge, layers, merged)["training"]["steps"]
+                layers = [{"method": published(method_name, preset_name, steps)}, *layers]
         merged = task_type.complete(reduce(merge, layers, merged), kind)
         merged = _with_head_dropout(merged, task_type, kind, method_type)
         merged["method"] = _settings_for(method_name, method_type, merged["method"], layers)
@@ -158,7 +161,7 @@ def _with_head_dropout(merged: dict[str, Any], task: type[Task], kind: Kind, met
 
 
 def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], layers: Layers) -> dict[str, Any]:
-    """The settings that this method has. Defaults are shared by all methods, and each takes those it knows.
+    """The settings that this method has. Of the defaults, which are DRIFT's, it takes those it knows and inherits.
 
     What the user gave to this method is kept even if it is unknown, so that it is refused with a message. Settings of a
     layer that names another method were meant for that one.
@@ -169,7 +172,8 @@ def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], 
     for layer in layers:
         own = layer.get("method", {})
         given = set() if own.get("name", name) != name else given | set(own)
-    return {key: value for key, value in settings.items() if key in known | given}
+    taken = known if method.inherited is None else known & {*method.inherited, "name"}
+    return {key: value for key, value in settings.items() if key in taken | given}
 
 
 def _sources(config: RunConfig, objects: Mapping[str, Any]) -> dict[str, Any]:

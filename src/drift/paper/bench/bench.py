@@ -14,7 +14,7 @@ from drift.paper.bench.collecting import Results, not_run, plan_lines, table_of
 from drift.paper.bench.estimates import estimated_seconds
 from drift.paper.bench.figures import pictures_of
 from drift.paper.bench.page import PageContent, write_bench_page
-from drift.paper.bench.planning import check_profile, jobs_of, part_of
+from drift.paper.bench.planning import check_profile, command_names, jobs_of, part_of
 from drift.paper.bench.running import Failure, failure_of, result_of, run_jobs
 from drift.paper.demos.moons_demo import cached_demo, cached_files
 from drift.report.page import Picture
@@ -89,7 +89,8 @@ def bench(
     results = _results(folder, all_jobs)
     if not results and all(job.left_out for job in all_jobs):
         raise ConfigError(f"profile {profile} leaves all of this out; to run it, give both --cells and --models")
-    command = _command(exhibit.name, out, profile=profile, seeds=seeds, cells=cells, methods=methods, models=models)
+    named = command_names(exhibit, methods)
+    command = _command(exhibit.name, out, profile=profile, seeds=seeds, cells=cells, methods=named, models=models)
     # A bench of some cells, methods or seeds does not overwrite the files of the whole.
     suffix = "-part" if cells or methods or seeds else ""
     content = PageContent(exhibit, profile, all_jobs, results, failures, not_run(exhibit, all_jobs, results), command)
@@ -170,7 +171,7 @@ def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, restricte
     if restricted:
         raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
     if dry_run:
-        return Bench(lines=["moons: 100 trials of both methods at once, about a minute"])
+        return Bench(lines=["moons: 100 trials of each of four methods, about two minutes"])
     if collect and cached_files(folder / "moons") is None:
         return Bench(lines=["moons: not run yet"])
     files, findings = cached_demo(folder / "moons", lambda title, total: progress(title, total, shown=not quiet))

@@ -1,5 +1,6 @@
 """The paper's tables and figures ("exhibits"): the cells and methods of each, and the numbers that the paper prints."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,9 +11,11 @@ import yaml
 
 from drift.errors import ConfigError
 from drift.paper.presets import PROFILES
+from drift.paper.self_training import COPIED, DETACHED, FORMS, LEE
 from drift.settings import nearest
 
 RINGS_AT = (0, 100, 200, 300)  # steps
+RINGS = {"training": {"steps": RINGS_AT[-1], "predictions_at": RINGS_AT}}
 ALPHAS, TAUS = (0.7, 0.8, 0.9, 0.95, 0.99), (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -44,7 +47,8 @@ class MethodRow:
 
     title: heading of the row. method: name of the method. paper: heading of the row in the paper, if it has one.
     settings: override those of the preset. gold: train on all gold labels.
-    kind: name of the kind of model, in tables with several.
+    kind: name of the kind of model, in tables with several. papers_alpha: with the paper's α for the cell, in profiles
+    that have another one.
     """
 
     title: str
@@ -53,6 +57,12 @@ class MethodRow:
     settings: Mapping[str, Any] = field(default_factory=dict)
     gold: bool = False
     kind: str | None = None
+    papers_alpha: bool = False
+
+    @property
+    def name(self) -> str:
+        """The title for command lines, without spaces and punctuation: `drift-detached`."""
+        return re.sub(r"[^a-z0-9.=ατ]+", "-", self.title.lower()).strip("-")
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class Exhibit:
 
 
 def _rows(start: str, *others: str, before: Sequence[MethodRow] = ()) -> list[MethodRow]:
-    """The usual rows: supervised start, train on dev, baselines, Self-training and DRIFT.
+    """The usual rows: supervised start, train on dev, baselines, the forms of self-training, and DRIFT.
 
     start: heading of the supervised start in the paper. others: baselines, by title. before: rows above the start.
     """
@@ -100,8 +110,42 @@ def _rows(start: str, *others: str, before: Sequence[MethodRow] = ()) -> list[Me
         MethodRow("Start", "supervised", start),
         MethodRow("Train on dev", "train-on-dev"),
         *(MethodRow(name, name.lower().replace(" ", "-"), name) for name in others),
-        MethodRow("Self-training", "self-training", "Self-training"),
+        *_forms(),
         MethodRow("DRIFT", "drift", "DRIFT"),
+        *_at_papers_alpha(),
+    ]
+
+
+def _at_papers_alpha(kind: str | None = None, model: str = "") -> list[MethodRow]:
+    """DRIFT and its detached form with the paper's α, beside those with the profile's. model: follows the titles."""
+    return [
+        MethodRow(f"{title}{model} at the paper's α", method, kind=kind, papers_alpha=True)
+        for title, method in ((DETACHED, FORMS[DETACHED].method), ("DRIFT", "drift"))
+    ]
+
+
+def _forms(kind: str | None = None, settings: Mapping[str, Any] | None = None) -> list[MethodRow]:
+    """A row per form of self-training. The paper's figures for "Self-training" are beside that of the work it cites.
+
+    settings: override those of the preset, by group, besides those of the method.
+    """
+    return [
+        MethodRow(
+            title,
+            form.method,
+            "Self-training" if title == LEE else None,
+            {"method": form.settings, **(settings or {})},
+            kind=kind,
+        )
+        for title, form in FORMS.items()
+    ]
+
+
+def _studied(prefix: str, method: str) -> list[MethodRow]:
+    """A row per α and per τ of a method. prefix: of their titles."""
+    return [
+        *(MethodRow(f"{prefix}α = {alpha}", method, settings=_settings(alpha=alpha)) for alpha in ALPHAS),
+        *(MethodRow(f"{prefix}τ = {tau}", method, settings=_settings(tau=tau)) for tau in TAUS),
     ]
 
 
@@ -113,10 +157,11 @@ def _settings(**method: Any) -> dict[str, Any]:
     return {"method": method}
 
 
+MODERN = ("FixMatch", "AdaMatch", "FreeMatch", "SoftMatch")  # the paper does not have them
 FINETUNED = {"finetuned": WHOLE}
 TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": Part(cells=())}}
 # What the laptop profile fine-tunes, and what it trains from scratch.
-GAME = ("Start", "Self-training", "DRIFT")
+GAME = ("Start", COPIED, DETACHED, "DRIFT")
 WEAK, SEMI = Part(("agnews-weak", "imdb-weak"), GAME), Part(("agnews-30",), GAME)
 TEXTCNN = Part([f"agnews-{labels}" for labels in ("weak", 30, 50, 200, 1000)])
 STUDIED = ("agnews-30", "agnews-weak", "imdb-30", "imdb-weak")
@@ -131,20 +176,20 @@ EXHIBITS = {
             paper_numbers()["weak"]["columns"],
             _rows(
                 "RoBERTa-Weak",
-                *("WeSTClass", "Mean Teacher", "UAST", "BOND", "COSINE"),
+                *("WeSTClass", "Mean Teacher", "UAST", "BOND", "COSINE", *MODERN),
                 before=[MethodRow("All gold labels", "supervised", "RoBERTa-Full", gold=True)],
             ),
             {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": WEAK}},
-            "Self-training",
+            LEE,
         ),
         Exhibit(
             "semi",
             "table 2",
             "30 to 1,000 labels per class: texts",
             paper_numbers()["semi"]["columns"],
-            _rows("RoBERTa-Semi", "VAMPIRE", "UDA", "MixText", "Mean Teacher", "UAST"),
+            _rows("RoBERTa-Semi", "VAMPIRE", "UDA", "MixText", "Mean Teacher", "UAST", *MODERN),
             {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": SEMI}},
-            "Self-training",
+            LEE,
         ),
         Exhibit(
             "textcnn",
@@ -153,7 +198,7 @@ EXHIBITS = {
             paper_numbers()["textcnn"]["columns"],
             _rows("TextCNN", "UAST"),
             {"paper": {"textcnn": WHOLE}, "laptop": {"textcnn": TEXTCNN}},
-            "Self-training",
+            LEE,
         ),
         Exhibit(
             "ablation",
@@ -161,6 +206,7 @@ EXHIBITS = {
             "DRIFT without differentiable labels, without differentiable weights, without weights",
             paper_numbers()["ablation"]["columns"],
             [
+                *_forms(),
                 MethodRow("DRIFT", "drift", "DRIFT"),
                 MethodRow("w/o DrPL", "drift", "w/o DrPL", _settings(differentiate_labels=False)),
                 MethodRow("w/o DrW", "drift", "w/o DrW", _settings(differentiate_weights=False)),
@@ -176,15 +222,19 @@ EXHIBITS = {
             paper_numbers()["graphs"]["columns"],
             [
                 MethodRow("GCN", "supervised", "GCN", kind="gcn"),
-                MethodRow("Self-training", "self-training", "Self-training", kind="gcn"),
+                *_forms("gcn"),
                 MethodRow("GraphVAT", "graphvat", "GraphVAT", kind="gcn"),
                 MethodRow("GraphMix", "graphmix", "GraphMix", kind="gcn"),
                 MethodRow("GRAND", "supervised", "GRAND", kind="grand"),
+                MethodRow(f"{LEE}+GRAND", FORMS[LEE].method, kind="grand"),
+                MethodRow(f"{DETACHED}+GRAND", FORMS[DETACHED].method, kind="grand"),
                 MethodRow("DRIFT+GCN", "drift", "DRIFT+GCN", kind="gcn"),
                 MethodRow("DRIFT+GRAND", "drift", "DRIFT+GRAND", kind="grand"),
+                *_at_papers_alpha("gcn", "+GCN"),
+                *_at_papers_alpha("grand", "+GRAND"),
             ],
             _everywhere("graph"),
-            "Self-training",
+            LEE,
         ),
         Exhibit("moons", "figures 1 and 2", "two moons: learning curves and decision regions"),
         Exhibit(
@@ -193,8 +243,10 @@ EXHIBITS = {
             "sensitivity to α and τ: texts, 30 labels per class and weak labels",
             STUDIED,
             [
-                *(MethodRow(f"α = {alpha}", "drift", settings=_settings(alpha=alpha)) for alpha in ALPHAS),
-                *(MethodRow(f"τ = {tau}", "drift", settings=_settings(tau=tau)) for tau in TAUS),
+                MethodRow(LEE, FORMS[LEE].method),
+                MethodRow(COPIED, FORMS[COPIED].method, settings={"method": FORMS[COPIED].settings}),
+                *_studied("", "drift"),
+                *_studied(f"{DETACHED}, ", FORMS[DETACHED].method),
             ],
             TEXT_GROUPS,
         ),
@@ -203,21 +255,19 @@ EXHIBITS = {
             "figure 4",
             "predictions that become right or wrong over 300 steps: IMDB, weak labels",
             ("imdb-weak",),
-            [
-                MethodRow(title, method, settings={"training": {"steps": RINGS_AT[-1], "predictions_at": RINGS_AT}})
-                for title, method in (("Self-training", "self-training"), ("DRIFT", "drift"))
-            ],
+            [*_forms(settings=RINGS), MethodRow("DRIFT", "drift", settings=RINGS)],
             TEXT_GROUPS,
-            "Self-training",
+            LEE,
         ),
         Exhibit(
             "tsne",
             "figure 5",
             "learned representations of Cora and CiteSeer (t-SNE), 10 labels per class",
             ("cora-10", "citeseer-10"),
-            [MethodRow("Self-training", "self-training", kind="gcn"), MethodRow("DRIFT", "drift", kind="gcn")],
+            [MethodRow(title, FORMS[title].method, kind="gcn") for title in (LEE, DETACHED)]
+            + [MethodRow("DRIFT", "drift", kind="gcn")],
             _everywhere("graph"),
-            "Self-training",
+            LEE,
         ),
     )
 }

@@ -7,7 +7,7 @@ from drift.paper.bench.catalogue import Exhibit, MethodRow, paper_figure, paper_
 from drift.paper.bench.cells import Job
 from drift.paper.bench.estimates import correction, embedding_seconds, estimated_seconds
 from drift.paper.bench.running import Result
-from drift.runs.comparing.tables import Cell, ScoreTable
+from drift.runs.comparing.tables import MOST_KEPT, Cell, ScoreTable
 from drift.training.plan import format_duration
 
 Results = Mapping[Job, Result]
@@ -15,8 +15,9 @@ Results = Mapping[Job, Result]
 SCORES = "test scores in %, mean ± standard deviation over seeds: accuracy of texts and nodes, F1 of words"
 TESTED = (
     "differences to {} in points ± standard error, by two-sided t-tests, paired by seed where seeds use the same rows;"
-    " p is not corrected for the number of tests"
+    " p is corrected over all tests of the table by Holm's method"
 )
+CONSTANT = "the learning rate is constant; the authors' code of most baselines decays it"
 LAPTOP = {  # models of the laptop profile, by group; the paper fine-tunes RoBERTa-base
     "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
     "finetuned": "a small encoder, fine-tuned for few steps",
@@ -46,15 +47,21 @@ def table_of(
                     figure,
                     failed=any(job.key in failed for job in cell_jobs),
                     wanted=sum(job.config["seeds"] for job in cell_jobs),
+                    kept=sum(result.kept for result in finished),
                     rows_by_seed=any(not job.model_kind.stacked and _is_subsampled(job) for job in cell_jobs),
                 )
             if finished and not _uses_other_labels(row):
                 budget = finished[0].budget
                 budgets[cell] = f"{budget['train']:,} + {budget['dev']:,} dev"
     title = f"{exhibit.reference.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
-    notes = _notes(exhibit, profile, group)
+    notes = _notes(exhibit, profile, group, [job for job in jobs if job.group == group])
+    if any(cell.is_start for cells in rows.values() for cell in cells.values()):
+        notes.insert(
+            1, f"{MOST_KEPT.strip()} marks cells in which most seeds end with their start; a tie there says nothing"
+        )
+    rows = {title: cells for title, cells in rows.items() if cells or title == exhibit.baseline}
     apart = [row.title for row in exhibit.rows if _uses_other_labels(row)]
-    return ScoreTable(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart)
+    return ScoreTable(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart, corrects=True)
 
 
 def _uses_other_labels(row: MethodRow) -> bool:
@@ -113,10 +120,22 @@ def _hours(jobs: Sequence[Job], results: Results) -> float:
     return total / 3600
 
 
-def _notes(exhibit: Exhibit, profile: str, group: str) -> list[str]:
+def _notes(exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job]) -> list[str]:
     models = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
     tested = [TESTED.format(exhibit.baseline)] if exhibit.baseline else []
-    return [SCORES, *models, *tested, *paper_notes(exhibit.name)]
+    schedule = [CONSTANT] if profile == "paper" and any(job.model_kind.large for job in jobs) else []
+    return [SCORES, *models, *_alphas(jobs), *schedule, *tested, *paper_notes(exhibit.name)]
+
+
+def _alphas(jobs: Sequence[Job]) -> list[str]:
+    """α of the row DRIFT, or of those that begin so, by cell."""
+    cells: dict[tuple[str, float], list[str]] = {}
+    for job in jobs:
+        method = job.config["method"]
+        if method["name"] == "drift" and job.row.partition("+")[0] == "DRIFT":
+            listed = cells.setdefault((job.row, method["alpha"]), [])
+            listed += [job.cell] if job.cell not in listed else []
+    return [f"α of {row}: {alpha} ({', '.join(each)})" for (row, alpha), each in cells.items()]
 
 
 def scores_of(results: Results, row: MethodRow, cell: str, group: str) -> dict[int, float]:

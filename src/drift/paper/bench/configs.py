@@ -8,7 +8,7 @@ from typing import Any
 from drift.data.planetoid import FOLDERS
 from drift.methods import METHODS
 from drift.paper.bench.cells import Job, data_root
-from drift.paper.presets import task_of
+from drift.paper.presets import preset, task_of
 from drift.runs.layers import merge
 from drift.runs.spec import RunSpec
 from drift.tasks import TASKS
@@ -76,6 +76,14 @@ def make_jobs(
         Job(*position, kind, merge(config, {"training": {"seed": seed}}), folders, data.rules, left_out)
         for seed in range(1 if stacked else seeds)
     ]
+
+
+def with_papers_alpha(settings: Layer, cell: str, kind: str) -> Layer:
+    """The settings with the paper's α for a cell and a kind of model."""
+    dataset, _, labels = cell.rpartition("-")
+    task = task_of(dataset)
+    section = TASKS[task].kinds[kind].preset or ("weak" if labels == "weak" else "semi")
+    return merge(dict(settings), {"method": {"alpha": preset(dataset, section, "paper")["method"]["alpha"]}})
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Draw figures from finished runs: the paper's figures 3 to 5, its table 4 as bars, and learning curves."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from drift.paper.bench.cells import Job
 from drift.paper.bench.collecting import Results, scores_of
 from drift.paper.bench.configs import dataset_of
 from drift.paper.bench.running import RUN, cell_folder
+from drift.paper.self_training import COPIED, DETACHED, LEE
 from drift.report.figures import CLASS_COLOURS, COLOURS, MARKERS, band, save, style
 from drift.report.page import Picture
 from drift.runs.prediction_rings import ring_sections
@@ -23,9 +24,9 @@ from drift.training.run_folder import TRACE, RunFolder
 from drift.training.trace import read_trace
 
 SYMBOLS = {"alpha": "α", "tau": "τ"}
-CURVES_OF = ("self-training", "drift")  # methods whose learning curves are drawn
+CURVES_OF = {LEE, COPIED, DETACHED}  # forms of self-training whose learning curves are drawn, beside all of DRIFT
 MOST_PANELS = 4  # per row
-HATCHES = ("", "///", "...", "xxx")  # bars can be told apart without their colours
+HATCHES = ("", "///", "...", "xxx", "+++")  # bars can be told apart without their colours
 
 BAND = "mean over seeds, with a band of one standard deviation"
 
@@ -49,7 +50,10 @@ def _picture(path: Path, description: str, alt: str = "") -> Picture:
 
 
 def sensitivity(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path) -> list[Picture]:
-    """Test score by α and by τ: one panel per dataset and setting, one line per cell, with bands."""
+    """Test score by α and by τ: one panel per dataset and setting, one line per cell and method, with bands.
+
+    Dotted: conventional self-training, which has neither α nor τ.
+    """
     datasets = list(dict.fromkeys(dataset_of(cell) for cell in exhibit.cells))
     figure = Figure(figsize=(9, 3.2 * len(datasets)), layout="constrained")
     panels = figure.subplots(len(datasets), len(SYMBOLS), squeeze=False)
@@ -57,13 +61,19 @@ def sensitivity(exhibit: Exhibit, group: str, results: Results, stem: Path, _: P
     for (dataset, name), axes in zip(
         ((dataset, name) for dataset in datasets for name in SYMBOLS), panels.flat, strict=True
     ):
-        rows = [row for row in exhibit.rows if name in row.settings["method"]]
-        for number, cell in enumerate(cell for cell in exhibit.cells if cell.startswith(f"{dataset}-")):
+        cells = [cell for cell in exhibit.cells if cell.startswith(f"{dataset}-")]
+        studied = [row for row in exhibit.rows if name in row.settings.get("method", {})]
+        for number, (cell, method) in enumerate(product(cells, dict.fromkeys(row.method for row in studied))):
+            rows = [row for row in studied if row.method == method]
             scores = {row.settings["method"][name]: scores_of(results, row, cell, group) for row in rows}
             points = [(value, list(by_seed.values())) for value, by_seed in scores.items() if by_seed]
             if points:
-                _line(axes, points, cell, number)
+                _line(axes, points, cell if method == "drift" else f"{cell}, detached", number)
                 drawn = True
+        for number, (cell, row) in enumerate(product(cells, [row for row in exhibit.rows if row.title in CURVES_OF])):
+            if by_seed := scores_of(results, row, cell, group):
+                level, colour = 100 * np.mean([*by_seed.values()]), CLASS_COLOURS[-1 - number]
+                axes.axhline(level, color=colour, linestyle=":", label=f"{cell}, {row.title}")
         axes.set(xlabel=SYMBOLS[name], ylabel="test accuracy (%)", title=f"{SYMBOLS[name]} on {dataset}")
         if axes.lines:
             axes.legend()
@@ -93,7 +103,8 @@ def ablation(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path
                 tops.append(scores.mean() + spread)
                 floors.append(scores.mean() - spread)
                 x = column + (number - (len(exhibit.rows) - 1) / 2) * width
-                bar_style: Any = {"color": CLASS_COLOURS[number], "hatch": HATCHES[number % len(HATCHES)]}
+                colour = CLASS_COLOURS[number % len(CLASS_COLOURS)]
+                bar_style: Any = {"color": colour, "hatch": HATCHES[number % len(HATCHES)]}
                 bar_style |= {"edgecolor": "black", "linewidth": 0.5, "label": None if in_legend else row.title}
                 axes.bar(x, scores.mean(), width, yerr=spread, capsize=2, **bar_style)
                 in_legend = True
@@ -102,20 +113,20 @@ def ablation(exhibit: Exhibit, group: str, results: Results, stem: Path, _: Path
     axes.set_xticks(range(len(exhibit.cells)), list(exhibit.cells))
     axes.set(ylabel="test accuracy (%), not from 0", ylim=(max(0.0, min(floors) - 2), min(100.0, max(tops) + 1)))
     axes.grid(visible=False, axis="x")
-    figure.legend(loc="outside upper center", ncols=len(exhibit.rows))
+    figure.legend(loc="outside upper center", ncols=min(6, len(exhibit.rows)))
     path = save(figure, stem.parent, stem.name)
     return [_picture(path, "Test scores as bars, with standard deviations.")]
 
 
 def rings(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
-    """Rings of right and wrong predictions of Self-training and of DRIFT, from the first run of each."""
+    """Rings of right and wrong predictions of each row, from its first run."""
     pictures: list[Picture] = []
     for job in _first_runs(list(results)):
         run = RunFolder(cell_folder(runs, job) / RUN)
         _, record = read_record(run)
 
         def draw(figure: Figure, _: str, alt: str, caption: str, job: Job = job) -> Picture:
-            path = save(figure, stem.parent, f"{stem.name}-{job.cell}-{job.row.lower()}")
+            path = save(figure, stem.parent, f"{stem.name}-{job.cell}-{MethodRow(job.row, '').name}")
             name = f"{job.row}, {job.cell}"
             pictures.append(_picture(path, f"{name}. {caption}", f"{name}. {alt}"))
             return pictures[-1]
@@ -139,7 +150,7 @@ def representations(exhibit: Exhibit, group: str, results: Results, stem: Path, 
 
 def curves(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Path) -> list[Picture]:
     """Dev scores over the steps of the second phase: one panel per cell, one line per method, with bands."""
-    rows = [row for row in exhibit.rows if row.method in CURVES_OF]
+    rows = [row for row in exhibit.rows if row.method == "drift" or row.title in CURVES_OF]
     by_cell = {cell: [_dev_scores(row, cell, group, results, runs) for row in rows] for cell in exhibit.cells}
     drawn = [cell for cell in exhibit.cells if any(by_cell[cell])]
     if not drawn:
@@ -148,8 +159,8 @@ def curves(exhibit: Exhibit, group: str, results: Results, stem: Path, runs: Pat
     lines = -(-len(drawn) // columns)
     figure = Figure(figsize=(max(4.5, 2.7 * columns), 0.5 + 2.3 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False)
-    others = (colour for colour in CLASS_COLOURS if colour != COLOURS["Self-training"])
-    colours = [COLOURS["Self-training"] if row.title == "Self-training" else next(others) for row in rows]
+    others = (colour for colour in CLASS_COLOURS if colour not in {COLOURS[title] for title in CURVES_OF})
+    colours = [COLOURS[row.title] if row.title in CURVES_OF else next(others) for row in rows]
     for cell, axes in zip(drawn, panels.flat, strict=False):
         for row, points, colour, marker in zip(rows, by_cell[cell], colours, cycle(MARKERS), strict=False):
             if points:

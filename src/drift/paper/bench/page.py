@@ -123,9 +123,8 @@ def _wins_and_losses(content: PageContent) -> list[Section]:
     if not tables:
         return []
     explanation = (
-        "Ahead and behind mean a difference with p < 0.05. A tie is a difference that may be due to chance; it does not"
-        f" show that both are equal. p is not corrected for the number of comparisons, which is {compared:,}: if no two"
-        " methods differed, about one comparison in twenty would still be ahead or behind."
+        "Ahead and behind mean a difference with p < 0.05, corrected by Holm's method over all comparisons of a table"
+        f" ({compared:,} here). A tie is a difference that may be due to chance; it does not show that both are equal."
     )
     return [Section("Wins, ties and losses", [*paragraphs, explanation], tables)]
 

@@ -8,7 +8,7 @@ from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.paper.bench.catalogue import WHOLE, Exhibit, MethodRow
 from drift.paper.bench.cells import Job
-from drift.paper.bench.configs import dataset_of, make_jobs
+from drift.paper.bench.configs import dataset_of, make_jobs, with_papers_alpha
 from drift.paper.presets import PROFILES, task_of
 from drift.settings import nearest
 from drift.tasks import TASKS
@@ -22,14 +22,16 @@ def part_of(
     methods: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
 ) -> Exhibit:
-    """The exhibit with only these cells, methods (by name or row title) and groups of models. None: all.
+    """The exhibit with only these cells, methods (by name of a method, or title or name of a row) and groups of models.
+
+    None: all.
 
     If both cells and models are given, everything chosen is run, even what the profile leaves out.
     """
     kept_cells = _chosen(cells, exhibit.cells, "cell", exhibit)
-    known = list(dict.fromkeys([row.method for row in exhibit.rows] + [row.title for row in exhibit.rows]))
-    kept_methods = _chosen(methods, known, "method", exhibit)
-    rows = [row for row in exhibit.rows if row.method in kept_methods or row.title in kept_methods]
+    known = list(dict.fromkeys([*(row.method for row in exhibit.rows), *chain(*map(_names, exhibit.rows))]))
+    kept_methods = set(_chosen(methods, known, "method", exhibit))
+    rows = [row for row in exhibit.rows if kept_methods.intersection(_names(row))]
     baseline = exhibit.baseline if exhibit.baseline in [row.title for row in rows] else None
     kept_groups = _chosen(models, list(dict.fromkeys(chain(*exhibit.groups.values()))), "kind of model", exhibit)
     run_all = cells is not None and models is not None
@@ -38,6 +40,17 @@ def part_of(
         for profile, parts in exhibit.groups.items()
     }
     return replace(exhibit, cells=kept_cells, rows=rows, groups=groups, baseline=baseline)
+
+
+def command_names(exhibit: Exhibit, methods: Sequence[str] | None) -> list[str] | None:
+    """The same choice of methods with names of rows in place of titles, which may have commas."""
+    names = {row.title: row.name for row in exhibit.rows}
+    return None if methods is None else [names.get(method, method) for method in methods]
+
+
+def _names(row: MethodRow) -> tuple[str, ...]:
+    """What chooses a row: title, name, and its method unless that has the profile's α in another row."""
+    return (row.title, row.name) if row.papers_alpha else (row.title, row.name, row.method)
 
 
 def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibit: Exhibit) -> Sequence[str]:
@@ -58,16 +71,17 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
     jobs: list[Job] = []
     for group, part in exhibit.groups[profile].items():
         for cell, row in product(exhibit.cells, exhibit.rows):
-            if not serves(row, cell):
+            if not serves(row, cell) or (row.papers_alpha and profile == "paper"):
                 continue
             kind = row.kind or group
+            settings = with_papers_alpha(row.settings, cell, kind) if row.papers_alpha else row.settings
             stacked = TASKS[task_of(dataset_of(cell))].kinds[kind].stacked
             jobs += make_jobs(
                 (group, row.title, cell),
                 kind=kind,
                 profile=profile,
                 method=row.method,
-                settings=row.settings,
+                settings=settings,
                 gold=row.gold,
                 seeds=seeds or (STACKED_SEEDS if stacked else SEEDS),
                 left_out=not part.has(row, cell),

@@ -30,11 +30,16 @@ KEPT = "finished runs are kept, and the same command continues"
 
 @dataclass(frozen=True)
 class Result:
-    """What a table needs of a finished run. scores: test scores by seed, between 0 and 1. budget: gold labels."""
+    """What a table needs of a finished run.
+
+    scores: test scores by seed, between 0 and 1. budget: gold labels. kept: seeds that ended with their start; results
+    of earlier versions do not say.
+    """
 
     scores: dict[int, float]
     budget: dict[str, int]
     seconds: float
+    kept: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ def result_of(folder: Path, job: Job) -> Result | None:
         content = json.loads(file.read_text(encoding="utf-8"))
         scores = {int(seed): float(score) for seed, score in content["scores"].items()}
         budget = {part: int(content["budget"][part]) for part in ("train", "dev", "total")}
-        return Result(scores, budget, float(content["seconds"]))
+        return Result(scores, budget, float(content["seconds"]), int(content.get("kept", 0)))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileError(f"{file} cannot be read ({error}); delete its folder to run it again") from error
 
@@ -149,8 +154,10 @@ def _run(job: Job, job_folder: Path) -> None:
 def _result_content(record: RunRecord, seconds: float) -> dict[str, Any]:
     assert record.test is not None  # every cell has a test set
     scores = [seed_scores[record.measure] for seed_scores in record.test.scores]
+    played = len(record.phases) > 1 and record.best_steps is not None
     return {
         "scores": dict(zip(record.seeds, scores, strict=True)),
+        "kept": sum(step == 0 for step in record.best_steps or ()) if played else 0,
         "budget": record.label_budget.model_dump(),
         "seconds": round(seconds, 1),
     }

@@ -1,8 +1,8 @@
-"""The paper's first example (section TwoMoon, figures 1 and 2): Self-training and DRIFT on two moons.
+"""The paper's first example (section TwoMoon, figures 1 and 2): forms of self-training and DRIFT on two moons.
 
-A two-layer network with 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. The two
-methods differ only in the coupling: data, start and batches are the same. All trials of a configuration are trained at
-once.
+A two-layer network with 50 tanh units, 50 supervised epochs, then self-training with Adam at 0.01, α = τ = 0.5. Data,
+start and batches are the same for every method; DRIFT and its detached form differ only in the coupling. All trials of
+a configuration are trained at once.
 """
 
 import copy
@@ -15,19 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from drift.core import Game
-from drift.core.game import Coupling
 from drift.data.examples import Batch
 from drift.errors import ConfigError
-from drift.methods.self_training import GameMethod
+from drift.methods import METHODS
+from drift.methods.method import Context, Method
+from drift.methods.self_training import SelfTraining
 from drift.models.mlp import mlp
 from drift.models.stacked import Stacked
 from drift.paper.demos.two_moons import two_moons
+from drift.paper.self_training import COPIED, DETACHED, FORMS, LEE, Form
 from drift.training.loop import Phase
 from drift.training.seeding import seeded
 from drift.training.threads import threads
 
-COMPARED_METHODS: dict[str, Coupling] = {"Self-training": "detached", "DRIFT": "differentiable"}
+STUDIED_METHODS = {**FORMS, "DRIFT": Form("drift", {"coupling": "differentiable"})}
+COMPARED_METHODS = (LEE, COPIED, DETACHED, "DRIFT")  # of these, those of the figures
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Trials:
 def run(
     config: MoonsConfig,
     seeds: Sequence[int],
-    coupling: Coupling,
+    name: str,
     *,
     keep: Sequence[int] = (),
     tick: Callable[[], None] = lambda: None,
@@ -68,6 +70,7 @@ def run(
 ) -> Trials:
     """Train one trial per seed, all at once.
 
+    name: of the method, in `STUDIED_METHODS`.
     keep: epochs whose stacked students are kept.
     tick: called after every epoch.
     stacked: False trains a single seed as a plain module, for tests and timing.
@@ -84,10 +87,9 @@ def run(
     x_test, y_test = joined([d.x_test for d in data]), joined([d.y_test for d in data])
     networks = networks or [_network(config, seed) for seed in seeds]
     student = Stacked(networks) if stacked else networks[0]
-    game = Game(student, alpha=config.alpha, tau=config.tau, coupling=coupling, stacked=stacked)
+    method = _method(STUDIED_METHODS[name], student, config, stacked=stacked)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
 
-    method = GameMethod.around(game)
     Phase(method, repeat([Batch((x_l, y_l))]), _adam(student, config), initial=True).run(range(config.initial_epochs))
     method.start()
     optimizer = _adam(student, config)
@@ -99,7 +101,8 @@ def run(
             feed = ([Batch((x_l, y_l), x)] for x in batches)
             Phase(method, feed, optimizer).run(range(len(batches)))
             tick()
-        predicted = game.predict_proba(x_test).argmax(-1)
+        student.eval()
+        predicted = method.predict_proba(x_test).argmax(-1)
         trials.accuracy[:, epoch] = (predicted == y_test).double().mean(-1).numpy()
         if epoch in keep and isinstance(student, Stacked):
             trials.students[epoch] = copy.deepcopy(student)
@@ -107,25 +110,34 @@ def run(
 
 
 def compare(
-    config: MoonsConfig, seeds: Sequence[int], *, keep: Sequence[int] = (), tick: Callable[[], None] = lambda: None
+    config: MoonsConfig,
+    seeds: Sequence[int],
+    names: Sequence[str] = COMPARED_METHODS,
+    *,
+    keep: Sequence[int] = (),
+    tick: Callable[[], None] = lambda: None,
 ) -> dict[str, Trials]:
-    """Train both methods on the same trials, each in its own thread: torch releases Python's lock.
+    """Train several methods on the same trials, each in its own thread: torch releases Python's lock.
 
-    keep, tick: as for `run`.
+    names: of the methods. keep, tick: as for `run`.
     """
     # Not in the threads: they would share torch's global generator.
     networks = [_network(config, seed) for seed in seeds]
     with ThreadPoolExecutor() as pool:
-        runs = {
-            name: pool.submit(run, config, seeds, coupling, keep=keep, tick=tick, networks=networks)
-            for name, coupling in COMPARED_METHODS.items()
-        }
+        runs = {name: pool.submit(run, config, seeds, name, keep=keep, tick=tick, networks=networks) for name in names}
         return {name: future.result() for name, future in runs.items()}
 
 
 def stuck_trial(results: dict[str, Trials]) -> int:
-    """The trial in which Self-training ends furthest behind DRIFT, for figure 2."""
-    return int((results["DRIFT"].accuracy[:, -1] - results["Self-training"].accuracy[:, -1]).argmax())
+    """The trial in which conventional self-training ends furthest behind DRIFT, for figure 2."""
+    return int((results["DRIFT"].accuracy[:, -1] - results[LEE].accuracy[:, -1]).argmax())
+
+
+def _method(form: Form, student: nn.Module, config: MoonsConfig, *, stacked: bool) -> Method:
+    """The method with the paper's α and τ, which hard labels do not have, and with equal class shares."""
+    kind = METHODS[form.method]
+    papers = {"alpha": config.alpha, "tau": config.tau, "prior": "uniform"} if issubclass(kind, SelfTraining) else {}
+    return kind(student, kind.settings_type.read({**papers, **form.settings}), Context(stacked=stacked))
 
 
 def _network(config: MoonsConfig, seed: int) -> nn.Module:

@@ -58,13 +58,28 @@ PAPER = {  # what the paper does, whatever the task
 }
 
 
-def base_settings(task: str, kind: str, *, weak: bool) -> dict[str, Any]:
+NOT_PAPERS = {"method": {"unbalanced_class"}}  # shared settings that the paper does not have
+
+
+def base_settings(task: str, kind: str, *, weak: bool, profile: str = "laptop") -> dict[str, Any]:
     """The settings that all presets of a task share, for a kind of model; `weak`: for noisy labels."""
-    text = (files(__name__) / "base" / f"{task}.yaml").read_text("utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)[kind]
+    content: dict[str, Any] = copy.deepcopy(_parsed(f"base/{task}")[kind])
     noisy = content.pop("weak", {})
     layers = [PAPER, content, noisy if weak else {}]
-    return {name: {k: v for layer in layers for k, v in layer.get(name, {}).items()} for name in {*PAPER, *content}}
+    merged = {name: {k: v for layer in layers for k, v in layer.get(name, {}).items()} for name in {*PAPER, *content}}
+    for group, names in NOT_PAPERS.items() if profile == "paper" else ():
+        merged[group] = {name: value for name, value in merged[group].items() if name not in names}
+    return merged
+
+
+def published(method: str, dataset: str, steps: int) -> dict[str, Any]:
+    """Settings of a method as its authors published them, where its defaults are others.
+
+    steps: of the second phase; some settings are a share of them.
+    """
+    content = _parsed("base/published").get(method, {})
+    shares = {name: max(1, round(share * steps)) for name, share in content.get("of_steps", {}).items()}
+    return {**content.get("settings", {}), **shares, **content.get(dataset, {})}
 
 
 def _content(name: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 import csv
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from rich.table import Table as RichTable
 from drift.data.files import atomic_file
 from drift.errors import ConfigError
 from drift.report.terminal import GAP, LEAST_NAME, column_blocks
-from drift.runs.comparing.statistics import TTest, paired_t, welch_t
+from drift.runs.comparing.statistics import TTest, holm, paired_t, welch_t
 from drift.tasks.scoring import mean_and_spread
 
+MOST_KEPT = " †"  # marks cells in which most seeds ended with their start
 WIDE = 10_000  # columns of a pipe, where nothing is wrapped
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -34,6 +36,7 @@ LATEX = {
     },  # at the beginning of a row they would be taken for an argument of the line break before
     "τ": r"$\tau$",
     "ω": r"$\omega$",
+    "†": r"$\dagger$",
     "θ": r"$\theta$",
 }
 CSV_COLUMNS = [
@@ -50,6 +53,7 @@ class Cell:
     scores: between 0 and 1, by seed; empty if it was not run. hours: how long that would take.
     paper: the paper's figure, in percent, as printed there. failed: the run failed.
     wanted: number of seeds that are planned. rows_by_seed: each seed was trained and scored on other rows.
+    kept: number of seeds that ended with their start, because nothing after it was better on dev.
     """
 
     scores: Mapping[int, float] = field(default_factory=dict)
@@ -58,10 +62,16 @@ class Cell:
     failed: bool = False
     wanted: int | None = None
     rows_by_seed: bool = False
+    kept: int = 0
 
     @property
     def is_whole(self) -> bool:
         return bool(self.scores) and len(self.scores) >= (self.wanted or 1)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether most seeds ended with their start."""
+        return 2 * self.kept > len(self.scores)
 
     @property
     def mean(self) -> float | None:
@@ -70,7 +80,7 @@ class Cell:
     def text(self) -> str:
         """Mean ± standard deviation in percent; a single seed has no deviation."""
         if self.scores:
-            scores = mean_and_spread([*self.scores.values()])
+            scores = mean_and_spread([*self.scores.values()]) + (MOST_KEPT if self.is_start else "")
             return scores if self.is_whole else f"{scores} ({len(self.scores)} of {self.wanted} seeds)"
         if self.failed:
             return "failed"
@@ -89,6 +99,7 @@ class ScoreTable:
     tests: by row and column, instead of the paired t-tests that are made by default; one with 0 pairs is Welch's.
     budgets: gold labels by column, for a reader.
     apart: rows that do not compete, such as one trained on all labels; they are never the best.
+    corrects: p-values are corrected by Holm's method over all tests of the table.
     """
 
     title: str
@@ -99,6 +110,7 @@ class ScoreTable:
     budgets: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     apart: Collection[str] = ()
+    corrects: bool = False
 
     def __post_init__(self) -> None:
         if self.baseline is not None and self.baseline not in self.rows:
@@ -109,6 +121,16 @@ class ScoreTable:
 
         If only one side has other rows for each seed, equal seeds are not paired.
         """
+        return self._corrected.get((row, column)) if self.corrects else self._test(row, column)
+
+    @cached_property
+    def _corrected(self) -> dict[tuple[str, str], TTest]:
+        places = [(row, column) for row, cells in self.rows.items() for column in cells]
+        tests = {place: test for place in places if (test := self._test(*place)) is not None}
+        p = holm([test.p for test in tests.values()])
+        return {place: replace(test, p=each) for (place, test), each in zip(tests.items(), p, strict=True)}
+
+    def _test(self, row: str, column: str) -> TTest | None:
         if self.tests is not None:
             return self.tests.get((row, column))
         if self.baseline is None or row == self.baseline:
