@@ -21,6 +21,7 @@ from drift.settings import Settings
 from drift.tasks.config import RunConfig, without_name
 from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, Sample, TableOptions, Trained, Usage
 from drift.tasks.record import RunRecord
+from drift.tasks.service import Service
 from drift.training.flips import Flips
 
 DEFAULTS = "defaults.yaml"  # beside the module of each task
@@ -216,6 +217,13 @@ class Task(ABC):
     @abstractmethod
     def evaluate(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
         """Scores on the labelled rows of a table: `rows`, `labeled_rows`, and scores between 0 and 1."""
+
+    @classmethod
+    def service(cls, run: Trained, onnx: Path | None) -> Service:
+        """Predictions for single requests. onnx: a file of the run to use instead of torch, if it has one."""
+        raise ConfigError(
+            f"runs of --task {cls.name} cannot be served row by row; predict whole files with drift predict"
+        )
 
     @classmethod
     def representations(cls, run: Trained) -> Representations:

@@ -95,13 +95,22 @@ class TextModel:
         if not len(texts):
             return probabilities
         if self.embedder is not None and isinstance(self.module, FrozenClassifier):
-            vectors = torch.from_numpy(self.embedder.rows(texts)).to(device_of(self.module))
-            return self._softmax(self.module.classify(vectors))
+            return self.of_vectors(self.embedder.rows(texts))
         encoded = self.tokenizer(list(texts), truncation=True, max_length=self.max_length)["input_ids"]
         tokens = [row or [self.tokenizer.pad_token_id] for row in encoded]  # an empty text may have no token
         for rows in batches_by_length([len(row) for row in tokens], BATCH_TOKENS):
             probabilities[rows] = self._forward([tokens[row] for row in rows])
         return probabilities
+
+    @torch.inference_mode()
+    def of_vectors(self, vectors: np.ndarray) -> np.ndarray:
+        """Probabilities `(n, C)` from the fixed encoder's vectors of texts, `(n, D)`."""
+        assert isinstance(self.module, FrozenClassifier)
+        return self._softmax(self.module.classify(torch.from_numpy(vectors).to(device_of(self.module))))
+
+    def without_cache(self) -> "TextModel":
+        """The same classifier, which neither reads nor writes the cache of vectors."""
+        return self if self.embedder is None else replace(self, embedder=self.embedder.without_store())
 
     @torch.inference_mode()
     def head_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:

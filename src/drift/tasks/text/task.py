@@ -28,6 +28,7 @@ from drift.tasks.text.data import LabeledTexts, combined, read_text_data
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, predict_table
 from drift.tasks.text.record import TextRecord
+from drift.tasks.text.serving import text_service
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.tasks.text.source_facts import change_facts, source_facts
 from drift.tasks.text.source_report import source_tables
@@ -65,7 +66,7 @@ class TextTask(Task):
     load_model = staticmethod(TextModel.load)
     predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
     suggest, check = staticmethod(suggest_rows), staticmethod(check_texts)
-    curve = staticmethod(text_curve)
+    curve, service = staticmethod(text_curve), staticmethod(text_service)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
     weak_label_sections = staticmethod(report.weak_label_sections)
     source_tables = staticmethod(source_tables)
