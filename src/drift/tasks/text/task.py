@@ -18,6 +18,7 @@ from drift.methods.method import INDEPENDENT_ROWS, TEXTS
 from drift.models.catalogue import DEFAULT
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
+from drift.tasks.explaining import LabeledRows
 from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak_label_shares
 from drift.tasks.parts import HeldOut, Prepared, Sample, Usage
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
@@ -25,8 +26,9 @@ from drift.tasks.text import report
 from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, combined, read_text_data
+from drift.tasks.text.explain import explain_texts, labeled_rows
 from drift.tasks.text.model import TextModel
-from drift.tasks.text.predict import evaluate_table, predict_table
+from drift.tasks.text.predict import evaluate_table, explain_table, predict_table
 from drift.tasks.text.record import TextRecord
 from drift.tasks.text.serving import text_service
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
@@ -56,10 +58,13 @@ class TextTask(Task):
             "predict RUN new.csv -o predicted.csv",
             "evaluate RUN labelled.csv",
             "suggest RUN unlabelled.csv -n 50 -o to-label.csv",
+            "predict RUN new.csv -o explained.csv --explain",
+            "serve RUN",
         ],
         [
             'run.predict(["a text"])        # the names of classes',
             'run.predict_proba(["a text"])  # (n, C), in the order of run.classes',
+            'run.explain(["a text"])        # the words that matter, and the nearest labelled texts',
         ],
     )
     measures = CLASS_MEASURES
@@ -67,6 +72,8 @@ class TextTask(Task):
     predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
     suggest, check = staticmethod(suggest_rows), staticmethod(check_texts)
     curve, service = staticmethod(text_curve), staticmethod(text_service)
+    explains, explain = True, staticmethod(explain_texts)
+    explain_table = staticmethod(explain_table)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
     weak_label_sections = staticmethod(report.weak_label_sections)
     source_tables = staticmethod(source_tables)
@@ -291,6 +298,9 @@ class TextTask(Task):
                 part, texts, codes = name, held_out.texts, held_out.codes
         rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:most])
         return Sample([texts[int(row)]["text"] for row in rows], np.asarray(codes)[rows], part)
+
+    def labeled_rows(self, model: TextModel) -> LabeledRows | None:
+        return labeled_rows(self.data, self.config.data.labels_per_class, self.seeds[0], model)
 
     def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
         tensors = [torch.from_numpy(np.asarray(part)) for part in parts]
