@@ -67,7 +67,7 @@ def test_on_the_command_line(base: Path, tmp_path: Path) -> None:
 def test_where_classes_are_named_a_new_one_is_named_too(base: Path, tmp_path: Path) -> None:
     names = {"money": "stock market bank", "sport": "team game goal"}
     texts = write_csv(tmp_path / "texts.csv", {"body": small_table(24)["body"]})
-    with pytest.raises(LabelError, match="'art' is a label, and not among the classes.*add it to --classes"):
+    with pytest.raises(LabelError, match=r"'art' is a label, and not among the classes.*add it to --classes"):
         small_fit(texts, str(base / "encoder"), classes=names, add=str(base / "art.csv"))
     run = small_fit(texts, str(base / "encoder"), classes={**names, "art": "coach"}, add=str(base / "art.csv"))
     assert run.classes == ["art", "money", "sport"]

@@ -14,6 +14,7 @@ from drift.tasks import Task
 from drift.tasks.explaining import Explanation, LabeledRows
 from drift.tasks.parts import Sample, Trained
 from drift.tasks.record import Int8, RunRecord, Tuning
+from drift.tasks.standalone import FILE
 from drift.training.evaluation import Score
 from drift.training.progress import progress
 from drift.training.run_folder import CONFIG, METRICS, RunFolder
@@ -121,12 +122,20 @@ class Run:
                 tick("as ONNX" if onnx else "")
                 if onnx:
                     self._export(aside / ONNX, sample)
+                self._write_script(aside)
             tick("the page")
             if self.labeled is not None:
                 self.labeled.save(folder.path / LABELED)
             folder.write_json(METRICS, self.record.content())
             write_report(folder.path, task=self.task)
             tick()
+
+    def _write_script(self, folder: Path) -> None:
+        """Write `use.py`, if the model can be used without this package."""
+        onnx = ONNX if (folder / ONNX).is_file() else None
+        script = self.task.standalone(self.model, self.record, onnx)
+        if script is not None:
+            (folder / FILE).write_text(script, encoding="utf-8")
 
     def _export(self, file: Path, sample: Callable[[int], Sample | None]) -> None:
         """Write the ONNX file. If that fails, a note says so: the model is trained and worth keeping."""

@@ -286,6 +286,14 @@ class Task(ABC):
         return []
 
     @staticmethod
+    def standalone(model: Any, record: Any, onnx: str | None) -> str | None:
+        """A Python file for the model's folder that uses it without this package; None if there is none.
+
+        onnx: the name of the ONNX file in the folder, if it has one.
+        """
+        return None
+
+    @staticmethod
     def service_lines(record: Any, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:
         """Python code that uses the ONNX file without this package; empty if there is none."""
         return []

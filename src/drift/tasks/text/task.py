@@ -35,6 +35,7 @@ from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.tasks.text.source_facts import change_facts, source_facts
 from drift.tasks.text.source_report import source_tables
 from drift.tasks.text.sources import vote_by_names
+from drift.tasks.text.standalone import text_script
 from drift.tasks.text.students import FINETUNED, FROZEN, KINDS, TextStudent
 from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
@@ -72,6 +73,7 @@ class TextTask(Task):
     predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
     suggest, check = staticmethod(suggest_rows), staticmethod(check_texts)
     curve, service = staticmethod(text_curve), staticmethod(text_service)
+    standalone = staticmethod(text_script)
     explains, explain = True, staticmethod(explain_texts)
     explain_table = staticmethod(explain_table)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
