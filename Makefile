@@ -70,7 +70,7 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing DRIFT and its test tools into $(VENV) (once; a few minutes)"
-	$(PIP) --editable '.[text,graph,tune,cluster,tensorboard,annotate,dev]'
+	$(PIP) --editable '.[text,graph,tune,cluster,tensorboard,annotate,serve,dev]'
 	@$(GET_ENCODER)
 	@touch $@ $(VENV)/.base
 

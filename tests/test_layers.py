@@ -21,8 +21,9 @@ METHODS = MODELS | {"models", "weak"}
 TRAINING = METHODS | {"methods"}
 TASKS = TRAINING | {"training", "report", "quality"}
 RUNS = TASKS | {"tasks", "presets", "version"}
-ANNOTATE = RUNS | {"runs"}
-PAPER = ANNOTATE | {"estimator"}
+ANNOTATE = RUNS | {"runs", "web"}
+SERVICE = ANNOTATE | {"estimator"}
+PAPER = RUNS | {"runs", "estimator"}
 ALLOWED = {
     "errors": set(),
     "settings": {"errors"},
@@ -39,9 +40,11 @@ ALLOWED = {
     "estimator": TRAINING | {"training", "version"},
     "tasks": TASKS,
     "runs": RUNS,
+    "web": {"errors"},
     "annotate": ANNOTATE,
+    "service": SERVICE,
     "paper": PAPER,
-    "cli": PAPER | {"paper", "annotate"},
+    "cli": PAPER | {"paper", "annotate", "service"},
 }
 # Parts that are a layer of their own: the paper's presets are data that `drift.fit(preset=...)` reads.
 LAYER_OF = {"drift.paper.presets": "presets", "drift.__main__": "cli"}

@@ -6,6 +6,7 @@
   sentences, and graphs
 - `drift.check`: what is suspicious in a table, such as wrong labels; `drift.curve`: would more labels help?
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
+- `drift.serve`, `drift.app`: a trained model as an HTTP service
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 - `drift.Annotation`: label texts one by one, while a model learns and chooses the next
 - `drift.Callback`: hooks into training
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from drift.runs.report import write_report
     from drift.runs.tsne import tsne
     from drift.runs.tuning.tune import tune
+    from drift.service.app import app, serve
     from drift.training.callbacks import Callback
     from drift.weak import RuleSet, label, rule
 
@@ -43,6 +45,7 @@ _HOME = {
     "Strategy": "drift.core",
     "DriftClassifier": "drift.estimator",
     "RuleSet": "drift.weak",
+    "app": "drift.service.app",
     "check": "drift.runs.check",
     "compare": "drift.runs.comparing.compare",
     "curve": "drift.runs.curve",
@@ -53,6 +56,7 @@ _HOME = {
     "plan": "drift.runs.fit",
     "predict": "drift.runs.predict",
     "rule": "drift.weak",
+    "serve": "drift.service.app",
     "suggest": "drift.runs.predict",
     "tsne": "drift.runs.tsne",
     "tune": "drift.runs.tuning.tune",
@@ -70,6 +74,7 @@ __all__ = [
     "SoftStrategy",
     "Strategy",
     "__version__",
+    "app",
     "check",
     "compare",
     "curve",
@@ -80,6 +85,7 @@ __all__ = [
     "plan",
     "predict",
     "rule",
+    "serve",
     "suggest",
     "tsne",
     "tune",

@@ -15,7 +15,8 @@ pytest.importorskip("starlette", reason="needs starlette: pip install 'drift-ssl
 from starlette.requests import ClientDisconnect
 
 from drift.annotate.finish import Finish
-from drift.annotate.server import MOST_BYTES, Server
+from drift.annotate.server import Server
+from drift.web.guard import MOST_BYTES
 
 STATIC = Path(drift.__file__).parent / "annotate" / "static"
 
@@ -71,11 +72,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Any:
     answer(opened, codes, 12)
     server = Server(opened, Finish(opened, tmp_path / "labels.csv", tmp_path / "run"))
     yield Client(server)
-    server.socket.close()
+    server.listener.socket.close()
 
 
 def test_it_listens_on_this_machine_only(client: Client) -> None:
-    assert client.server.socket.getsockname()[0] == "127.0.0.1"
+    assert client.server.listener.socket.getsockname()[0] == "127.0.0.1"
     assert len(client.server.token) >= 32
     assert client.server.url == f"http://127.0.0.1:{client.server.port}/{client.server.token}/"
     assert client("/").status == 200

@@ -8,107 +8,46 @@ page may load nothing from elsewhere and run no inline script, and sets texts on
 import hmac
 import json
 import secrets
-import socket
-from collections.abc import Awaitable, Callable
-from importlib.resources import files
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from drift.annotate.finish import Finish
 from drift.annotate.session import Annotation
 from drift.annotate.views import errors_view, list_view, progress_view, question_view, text_view
 from drift.errors import DriftError, FileError, needed_for
+from drift.web.guard import WEB, Check, Guard, Refusal, changes, json_only, not_cross_site, only_hosts
+from drift.web.listening import HOST, Listener
+from drift.web.static import static_file
 
-with needed_for("drift annotate", "pip install 'drift-ssl[annotate]'"):
+with needed_for("drift annotate", WEB):
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import Request
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Scope
 
-HOST = "127.0.0.1"
-MOST_BYTES = 1_000_000  # of a request
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
-    " require-trusted-types-for 'script'; trusted-types 'none'"
-)
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
-HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=()",
-}
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-class Guard:
-    """Refuses requests that do not come from the page of this process. Plain ASGI, so that it sees the raw body.
+def only_token(token: str) -> Check:
+    """Refuse addresses that do not begin with the token."""
 
-    hosts: values of the Host header that are accepted. token: the first part of every path.
-    """
-
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str) -> None:
-        self.app, self.hosts, self.token = app, hosts, token
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            status, text = refusal
-            response = Response(text + "\n", status, {**HEADERS, "content-security-policy": POLICY}, "text/plain")
-            await response(scope, receive, send)
-            return
-        await self.app(scope, _limited(receive), _with_headers(send))
-
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get("host", "")
-        if host not in self.hosts:
-            return 421, "This server answers only to its own address."
+    def check(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
         given = scope["path"].split("/")[1] if scope["path"].count("/") else ""
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
+        if not hmac.compare_digest(given.encode(), token.encode()):
             return 403, "The address lacks the token that drift annotate printed."
-        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-            return 403, "Requests from other sites are refused."
-        if scope["method"] not in ("GET", "HEAD"):
-            if headers.get("origin") != f"http://{host}":
-                return 403, "Changes are accepted only from the page itself."
-            if headers.get("content-type", "").split(";")[0].strip() != "application/json":
-                return 415, "Send JSON."
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
-            return 413, f"A request has at most {MOST_BYTES:,} bytes."
         return None
 
-
-def _limited(receive: Receive) -> Receive:
-    """The body of a request, which may be longer than it says."""
-    total = 0
-
-    async def limited() -> Message:
-        nonlocal total
-        message = await receive()
-        total += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if total > MOST_BYTES else message
-
-    return limited
+    return check
 
 
-def _with_headers(send: Send) -> Send:
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            given = {name.lower() for name, _ in message["headers"]}
-            policy = [] if b"content-security-policy" in given else [(b"content-security-policy", POLICY.encode())]
-            extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            message = {**message, "headers": [*message["headers"], *extra, *policy]}
-        await send(message)
-
-    return sent
+def from_page(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+    """Refuse changes that the page itself does not make."""
+    if changes(scope) and headers.get("origin") != f"http://{headers.get('host', '')}":
+        return 403, "Changes are accepted only from the page itself."
+    return None
 
 
 class Server:
@@ -120,17 +59,11 @@ class Server:
     def __init__(self, session: Annotation, finish: Finish, *, port: int = 0, token: str | None = None) -> None:
         self.session, self.finish = session, finish
         self.token = token or secrets.token_urlsafe(24)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self.socket.bind((HOST, port))
-            self.socket.listen(64)  # now: the address is printed, and may be opened, before `run`
-        except OSError as error:
-            self.socket.close()
-            raise FileError(f"port {port} cannot be used ({error.strerror}); give another one with --port") from error
-        self.port: int = self.socket.getsockname()[1]
+        self.listener = Listener(HOST, port)
+        self.port = self.listener.port
         hosts = frozenset({f"{HOST}:{self.port}", f"localhost:{self.port}"})
-        self.app = Guard(self._routes(), hosts, self.token)
+        checks = [only_hosts(hosts), only_token(self.token), not_cross_site, from_page, json_only]
+        self.app = Guard(self._routes(), checks)
 
     @property
     def url(self) -> str:
@@ -139,28 +72,15 @@ class Server:
 
     def run(self) -> None:
         """Serve until Ctrl-C, or until `stop` is called."""
-        with needed_for("drift annotate", "pip install 'drift-ssl[annotate]'"):
-            import uvicorn
-
-        quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-        config = uvicorn.Config(
-            self.app, lifespan="off", ws="none", loop="asyncio", timeout_graceful_shutdown=2, **quiet
-        )
-        self._uvicorn = uvicorn.Server(config)
-        try:
-            self._uvicorn.run(sockets=[self.socket])
-        except KeyboardInterrupt:  # uvicorn passes it on when it has stopped
-            pass
-        finally:
-            self.socket.close()
+        self.listener.run(self.app)
 
     def stop(self) -> None:
         """End `run`."""
-        if getattr(self, "_uvicorn", None) is not None:
-            self._uvicorn.should_exit = True
+        self.listener.stop()
 
     def _routes(self) -> Starlette:
         session, finish, base = self.session, self.finish, f"/{self.token}"
+        pages = partial(static_file, "drift.annotate")
 
         def get(path: str, read: Callable[[Any], Any]) -> Route:
             async def endpoint(request: Request) -> Response:
@@ -189,8 +109,8 @@ class Server:
 
         return Starlette(
             routes=[
-                Route(base + "/", _file("index.html"), methods=["GET"]),
-                Route(base + "/static/{name}", _static, methods=["GET"]),
+                Route(base + "/", pages("index.html"), methods=["GET"]),
+                Route(base + "/static/{name}", pages(), methods=["GET"]),
                 get("/api/next", lambda q: question_view(session, session.next(q.get("client", "")))),
                 get("/api/text", lambda q: text_view(session, int(q["row"]))),
                 get("/api/progress", lambda q: progress_view(session)),
@@ -250,23 +170,3 @@ async def _answer(call: Callable[[], Any]) -> Response:
         return JSONResponse({"error": str(error)}, 400)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         return JSONResponse({"error": f"the request is wrong: {error}"}, 400)
-
-
-def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(_: Request) -> Response:
-        return _content(name)
-
-    return endpoint
-
-
-async def _static(request: Request) -> Response:
-    return _content(str(request.path_params["name"]))
-
-
-def _content(name: str) -> Response:
-    folder = files("drift.annotate") / "static"
-    known = {each.name for each in folder.iterdir()}
-    kind = TYPES.get(name[name.rfind(".") :])
-    if name not in known or kind is None:  # looked up among the names, so that no path leads out of the folder
-        return Response("There is no such file.\n", 404, media_type="text/plain")
-    return Response((folder / name).read_bytes(), media_type=kind)

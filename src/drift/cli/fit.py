@@ -44,8 +44,11 @@ def fit(
     labels: list[str] = typer.Option(
         [], metavar="TABLE", help="Labels of rows of TABLE, such as rows of drift suggest that were filled in."
     ),
+    add: list[str] = typer.Option(
+        [], metavar="TABLE", help="Further rows with labels, which may be of new classes. May be repeated."
+    ),
     from_run: Path | None = typer.Option(
-        None, "--from", file_okay=False, metavar="RUN", help="Use data and settings of another run; add --labels."
+        None, "--from", file_okay=False, metavar="RUN", help="Go on from a run, with --labels or --add."
     ),
     dev: str | None = typer.Option(
         None, metavar="TABLE", help="Validation table for model selection; counts toward the label budget."
@@ -123,6 +126,8 @@ def fit(
 
         drift fit --from runs/topics --labels filled.csv -o runs/topics-2
 
+        drift fit --from runs/topics --add new-class.csv -o runs/topics-3
+
         drift fit --resume -o runs/topics
     """
     _execute(dict(locals()))
@@ -149,7 +154,7 @@ def _execute(options: dict[str, Any]) -> None:
     options["task"] = options["task"] or ("nodes" if graph else None)
     keep_freed_memory()
     done: Any
-    options["labels"] = options["labels"] or None
+    options["labels"], options["add"] = options["labels"] or None, options["add"] or None
     if tune and options.pop("from_run") is not None:
         raise ConfigError("--from repeats a run with its own settings; leave out --tune")
     if tune:

@@ -22,6 +22,7 @@ from drift.cli.methods import methods
 from drift.cli.models import models
 from drift.cli.predict import evaluate, predict
 from drift.cli.report import report
+from drift.cli.serve import serve
 from drift.cli.suggest import suggest
 from drift.cli.tsne import tsne
 
@@ -38,6 +39,7 @@ VERBS = (
     fit,
     predict,
     evaluate,
+    serve,
     report,
     bench,
     compare,

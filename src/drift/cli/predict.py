@@ -38,6 +38,9 @@ def predict(
     force: bool = typer.Option(False, "--force", help="Replace --out if it is there."),
     encoding: str = ENCODING,
     spreadsheet: bool = SPREADSHEET,
+    explain: bool = typer.Option(
+        False, "--explain", help="Also write why: words that matter, nearest labelled rows. One prediction per word."
+    ),
     quiet: bool = QUIET,
 ) -> None:
     """Label every row of a table, of any size. Memory use is constant.
@@ -74,6 +77,7 @@ def predict(
             spreadsheet=spreadsheet,
             tick=tick,
             tally=tally,
+            explain=explain,
         )
     for line in tally.lines(opened.task.unit) if tally.rows else ():  # a task from outside may not count
         typer.echo(line)

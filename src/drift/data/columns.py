@@ -17,6 +17,7 @@ TEXT_LENGTH = 20  # characters on average; shorter values are names or numbers
 LABEL_LENGTH = 40  # maximum number of characters
 ROWS_PER_LABEL = 5  # minimum on average; otherwise the values are not classes
 PREDICTED = ("predicted", "confidence")  # columns that `drift predict` adds, beside one `p_CLASS` per class
+WHY = ("why_words", "why_rows")  # and those of `drift predict --explain`
 SEPARATORS = "|;,/"
 RECURS = 3  # a part of a label is a label itself if it is the whole label of at least this many rows
 
@@ -107,7 +108,7 @@ def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None
 def _is_predicted(name: str, names: list[str]) -> bool:
     """Whether it is one of the columns that `drift predict` added to this table."""
     plain = name.removesuffix("_by_drift")
-    return set(PREDICTED) <= set(names) and (plain in PREDICTED or plain.startswith("p_"))
+    return set(PREDICTED) <= set(names) and (plain in (*PREDICTED, *WHY) or plain.startswith("p_"))
 
 
 def looks_multilabel(values: Iterable[Any]) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drift.data.columns import PREDICTED, find_column, guess_label_column, named_column
+from drift.data.columns import PREDICTED, WHY, find_column, guess_label_column, named_column
 from drift.data.tables import Chunk, column_names, read_chunks, source_name
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, DataError, LabelError
@@ -124,7 +124,7 @@ def check_used(filled: Filled, merged: Sequence[Merged], tables: Sequence[str]) 
 def _label_column(chunk: Chunk, names: list[str], label: str | None, content: str, name: str) -> str:
     if label and label in names:
         return label
-    others = [each for each in names if each not in (*ROW_NAMES, *PREDICTED, "why", content)]
+    others = [each for each in names if each not in (*ROW_NAMES, *PREDICTED, *WHY, "why", content)]
     column = guess_label_column(others, chunk, content)
     if column is None:
         raise ConfigError(

@@ -1,5 +1,6 @@
 """Text embeddings from a fixed encoder, computed once per text and cached on disk."""
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +80,7 @@ class Embedder:
         self.identity = identity or fingerprint(encoder)
         self._loaded = loaded
         self._model: nn.Module | None = None
+        self._stored = True
         self._store: VectorStore | None = None
         self._parts: list[Path] = []  # files of few texts, which are merged when there are many
 
@@ -105,6 +107,8 @@ class Embedder:
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of a few texts, `(n, D)`, in memory. Those that are not stored yet are computed and stored."""
+        if not self._stored:
+            return self._forward(list(checked(texts)))[0]
         keys, first, inverse = np.unique(text_keys(checked(texts)), axis=0, return_index=True, return_inverse=True)
         store = self._vectors_store()
         vectors = np.empty((len(keys), store.width), dtype=np.float32)
@@ -118,6 +122,14 @@ class Embedder:
             vectors[missing], truncated = self._forward([texts[int(row)] for row in first[missing]])
             self._keep(store, keys[missing], truncated, vectors[missing])
         return np.asarray(vectors[inverse.reshape(-1)])
+
+    def without_store(self) -> "Embedder":
+        """The same encoder, whose `rows` neither reads nor writes the cache: for a service, whose texts are new."""
+        model, tokenizer = self._load()
+        check_length(self.max_length, self.encoder, model, tokenizer)
+        other = copy.copy(self)
+        other._stored = False
+        return other
 
     def _keep(self, store: VectorStore, keys: np.ndarray, truncated: np.ndarray, vectors: np.ndarray) -> None:
         """Store vectors if the cache can be written to: a prediction does not need it."""

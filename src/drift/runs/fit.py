@@ -32,6 +32,7 @@ def fit(
     out: str | Path | None = None,
     unlabeled: Any = None,
     labels: Any = None,
+    add: Any = None,
     from_run: str | Path | None = None,
     dev: Any = None,
     test: Any = None,
@@ -82,8 +83,11 @@ def fit(
     labels : path, DataFrame or list of these, default=None
         Labels of rows of `train` or `unlabeled`, such as a table from `drift.suggest` that was filled in. They are
         matched by row number and content; for nodes by the name of the node.
+    add : path, DataFrame or list of these, default=None
+        Tables of texts with further rows and their labels, which may be of new classes. A blank label is unlabelled.
     from_run : path, default=None
-        Folder of a run whose data and settings are used again; other parameters override them, and `labels` are added.
+        Folder of a run whose data and settings are used again; other parameters override them, and `labels` and `add`
+        come on top of what it had.
     split : str, default=None
         Column of `train` that says train, dev or test; one called split is recognised, "" means that there is none.
     task : {"text", "tokens", "nodes"} or class, default="text"
@@ -211,16 +215,18 @@ def config_of_run(run: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     for part in ("train", "unlabeled", "dev", "test"):
         if given.get(part) is None and is_in_memory(str(data.get(part))):
             raise ConfigError(f"{run} was trained on {data[part]}, which is not in a file; give {part} again")
-    if given.get("labels") is not None:
-        lost = [name for name in data.get("labels") or () if is_in_memory(name)]
-        if lost:
-            raise ConfigError(f"{run} used labels of {lost[0]}, which is not in a file; give them again, all in a list")
+    for several in ("labels", "add"):
+        lost = [name for name in data.get(several) or () if is_in_memory(name)]
+        if lost and given.get(several) is not None:
+            raise ConfigError(
+                f"{run} used {several} of {lost[0]}, which is not in a file; give them again, all in a list"
+            )
     return {**stored, "data": data}
 
 
-def _sources_of_labels(labels: Any, stored: Sequence[str]) -> list[Any] | None:
-    """All tables of labels: those of the configuration, then new ones. None without any."""
-    new = [] if labels is None else list(labels) if isinstance(labels, (list, tuple)) else [labels]
+def _with_stored(tables: Any, stored: Sequence[str]) -> list[Any] | None:
+    """All tables of one sort: those of the configuration, then new ones. None without any."""
+    new = [] if tables is None else list(tables) if isinstance(tables, (list, tuple)) else [tables]
     names = [source_name(source) for source in new]
     return [*(name for name in stored if name not in names), *new] or None
 
@@ -243,9 +249,10 @@ def request(
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
     data = stored.get("data")
     before = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
-    options["labels"] = _sources_of_labels(options.get("labels"), before.get("labels") or ())
-    if options["labels"] and not before.get("labels_are"):
-        # Rows that were suggested are no random sample.
+    for several in ("labels", "add"):
+        options[several] = _with_stored(options.get(several), before.get(several) or ())
+    if (options["labels"] or options["add"]) and not before.get("labels_are"):
+        # Rows that were suggested, or are of a new class, are no random sample.
         options["labels_are"] = options.get("labels_are") or "per-class"
     given = _layer(train, task=task, method=method, **options)
     layers = [check_groups(layer) for layer in (stored, given, nested(settings or {}))]
@@ -257,7 +264,10 @@ def request(
     layers.append({"data": _recognised(task_type, requested["data"], {"train": train, **options})})
     spec = RunSpec.resolve(
         [{key: value for key, value in layer.items() if key != "task"} for layer in layers],
-        {"train": train, **{part: options.get(part) for part in ("unlabeled", "labels", "dev", "test", "rules")}},
+        {
+            "train": train,
+            **{part: options.get(part) for part in ("unlabeled", "labels", "add", "dev", "test", "rules")},
+        },
         task=task_type,
         method=chosen,
         preset_name=preset,
@@ -274,7 +284,8 @@ def _layer(train: Any, *, task: Any, method: Any, **options: Any) -> dict[str, A
     sources = {"train": train, **{part: options.get(part) for part in ("unlabeled", "dev", "test")}}
     data: dict[str, Any] = {part: source_name(source) for part, source in sources.items() if source is not None}
     data |= {name: options.get(name) for name in COLUMNS}
-    data["labels"] = options["labels"] and [source_name(source) for source in options["labels"]]
+    for several in ("labels", "add"):
+        data[several] = options[several] and [source_name(source) for source in options[several]]
     data |= {name: _described(options.get(name)) for name in ("rules", "edges")}
     data |= _sources(options)
     finetune, precision = options.get("finetune"), options.get("precision")

@@ -25,6 +25,7 @@ def predict(
     abstain_below: float = 0.0,
     encoding: str = "utf-8",
     spreadsheet: bool = False,
+    explain: bool = False,
     tick: Callable[[], None] = _no_tick,
 ) -> list[Any]:
     """Predict every row of a table, or every node of a graph.
@@ -48,6 +49,9 @@ def predict(
         Encoding of text files.
     spreadsheet : bool, default=False
         Write CSV in which no text can become a formula in a spreadsheet program; it is read back unchanged.
+    explain : bool, default=False
+        Also write why: `why_words` has the words that matter most, `why_rows` the nearest labelled rows. Takes one
+        prediction per word.
     tick : callable, default=None
         Called after every chunk of the table.
 
@@ -57,7 +61,12 @@ def predict(
         One label per row or node; for sentences one list of tags each.
     """
     options = TableOptions(
-        column=text, edges=edges, abstain_below=abstain_below, encoding=encoding, spreadsheet=spreadsheet
+        column=text,
+        edges=edges,
+        abstain_below=abstain_below,
+        encoding=encoding,
+        spreadsheet=spreadsheet,
+        explain=explain,
     )
     labels: list[Any] = []
     for chunk in _chunks(run, source, out, options):
@@ -78,10 +87,11 @@ def predict_file(
     spreadsheet: bool = False,
     tick: Callable[[], None] = _no_tick,
     tally: Tally | None = None,
+    explain: bool = False,
 ) -> int:
     """As `predict`, but keep nothing in memory: a table of any size takes constant memory. Returns the rows written.
 
-    tally: counts what is predicted.
+    tally: counts what is predicted. explain: see `predict`.
     """
     options = TableOptions(
         column=text,
@@ -90,6 +100,7 @@ def predict_file(
         encoding=encoding,
         spreadsheet=spreadsheet,
         tally=tally,
+        explain=explain,
     )
     rows = 0
     for chunk in _chunks(run, source, out, options):
@@ -205,6 +216,8 @@ def _opened(run: Run | str | Path, options: TableOptions) -> Run:
         raise ConfigError(
             f"edges={options.edges} is of graphs, and the run is of --task {opened.task.name}; leave it out"
         )
+    if options.explain and not opened.task.explains:
+        opened.task.explain(opened.trained(), [], 0, 0)  # says why it cannot
     return opened
 
 

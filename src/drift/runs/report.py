@@ -10,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from drift.errors import FileError
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
+from drift.runs.explanations import explanation_sections, write_explanations
+from drift.runs.load import load
 from drift.runs.prediction_rings import ring_sections
 from drift.runs.record import read_record, read_settings
 from drift.runs.result import REPORT
@@ -24,7 +26,7 @@ from drift.training.trace import read_trace
 WARNING = "warning: "
 
 
-def write_report(run: str | Path, *, task: str | type[Task] | None = None) -> Path:
+def write_report(run: str | Path, *, task: str | type[Task] | None = None, explain: Any = None) -> Path:
     """Write `report.html` into the folder of a finished run, replacing the one that is there.
 
     Parameters
@@ -33,6 +35,8 @@ def write_report(run: str | Path, *, task: str | type[Task] | None = None) -> Pa
         Folder of a finished run.
     task : str or class, default=None
         The task of the run, if it is not a built-in one.
+    explain : path, DataFrame or Dataset, default=None
+        Also show why some rows of this table get their predictions. The page keeps them until other rows are named.
 
     Returns
     -------
@@ -41,6 +45,8 @@ def write_report(run: str | Path, *, task: str | type[Task] | None = None) -> Pa
     """
     folder = RunFolder(run)
     task_type, record = read_record(folder, task)
+    if explain is not None:
+        write_explanations(folder, load(run, task=task), explain)
     config = read_settings(folder, task_type)
     entries = _entries(folder.path / TRACE, record)
     title = f"{folder.path.resolve().name}: {record.method} on {Path(config.data.train).name}"
@@ -61,6 +67,7 @@ def write_report(run: str | Path, *, task: str | type[Task] | None = None) -> Pa
             *ring_sections(folder.path, record, draw),
             *change_sections(record),
             *task_type.example_sections(record),
+            *explanation_sections(folder),
             *note_sections(record),
             *usage_sections(folder, task_type, record, config.model_dump(mode="json")),
             *origin_sections(folder),

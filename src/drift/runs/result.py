@@ -1,6 +1,6 @@
 """The result of a run: the trained model and its record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,10 @@ from drift.data.files import atomic_folder
 from drift.data.table_formats import first_line
 from drift.errors import DriftError
 from drift.tasks import Task
+from drift.tasks.explaining import Explanation, LabeledRows
 from drift.tasks.parts import Sample, Trained
 from drift.tasks.record import Int8, RunRecord, Tuning
+from drift.tasks.standalone import FILE
 from drift.training.evaluation import Score
 from drift.training.progress import progress
 from drift.training.run_folder import CONFIG, METRICS, RunFolder
@@ -21,6 +23,7 @@ BY_REFERENCE = (
     "the folder names its encoder instead of holding a copy, and has no model.onnx: --self-contained stores both,"
     " --onnx only the latter"
 )
+LABELED = "labeled.safetensors"  # beside the model: who shares the model shares no texts
 MODEL, ONNX, INT8, REPORT = "model", "model.onnx", "model_int8.onnx", "report.html"
 COMPARED, AGREEMENT = 300, 0.97  # rows on which both files are compared; the share with equal classes that is enough
 
@@ -30,13 +33,14 @@ class Run:
     """A trained model and its record.
 
     model: the trained model. record: scores, label budget and notes, typed. task: the class of the task.
-    path: the folder of the run, if it has one.
+    path: the folder of the run, if it has one. labeled: rows that it was trained on; read from the folder if None.
     """
 
     model: Any
     record: Any
     task: type[Task]
     path: Path | None = None
+    labeled: LabeledRows | None = None
 
     def __repr__(self) -> str:
         """One line: task, method, classes, score and folder."""
@@ -73,15 +77,24 @@ class Run:
         """The most likely class of each text or node, or the tags of each sentence, given as a list of words."""
         return list(self.model.predict(rows))
 
+    def explain(self, rows: Sequence[Any], *, words: int = 5, nearest: int = 3) -> list[Explanation]:
+        """Why each text gets its label: the words without which it is less likely, and the nearest labelled rows.
+
+        Costs one prediction per word. words, nearest: how many of each.
+        """
+        return list(self.task.explain(self.trained(), rows, words, nearest))
+
     def trained(self) -> Trained:
         """The model with what its task needs to use it on new data."""
+        if self.labeled is None and self.path is not None and (self.path / LABELED).is_file():
+            self.labeled = LabeledRows.load(self.path / LABELED)
         has_config = self.path is not None and (self.path / CONFIG).exists()  # a copied model may come without it
         if self.path is None or not has_config:
-            return Trained(self.model, self.record, {})
+            return Trained(self.model, self.record, {}, self.labeled)
         from drift.runs.record import read_settings  # late: it imports this module
 
         config = read_settings(RunFolder(self.path), self.task).model_dump(mode="json")
-        return Trained(self.model, self.record, config)
+        return Trained(self.model, self.record, config, self.labeled)
 
     def save(
         self,
@@ -109,10 +122,20 @@ class Run:
                 tick("as ONNX" if onnx else "")
                 if onnx:
                     self._export(aside / ONNX, sample)
+                self._write_script(aside)
             tick("the page")
+            if self.labeled is not None:
+                self.labeled.save(folder.path / LABELED)
             folder.write_json(METRICS, self.record.content())
             write_report(folder.path, task=self.task)
             tick()
+
+    def _write_script(self, folder: Path) -> None:
+        """Write `use.py`, if the model can be used without this package."""
+        onnx = ONNX if (folder / ONNX).is_file() else None
+        script = self.task.standalone(self.model, self.record, onnx)
+        if script is not None:
+            (folder / FILE).write_text(script, encoding="utf-8")
 
     def _export(self, file: Path, sample: Callable[[int], Sample | None]) -> None:
         """Write the ONNX file. If that fails, a note says so: the model is trained and worth keeping."""

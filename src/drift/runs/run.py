@@ -113,6 +113,8 @@ def _run(
     result.record.peak_memory = round(peak_memory(machine.device), 2)
     if folder is not None and (folder.path / SEARCH_RESULT).exists():
         result = add_search(result, folder.read_json(SEARCH_RESULT))
+    if machine.process == 0:
+        result.labeled = task.labeled_rows(result.model)
     if folder is not None and machine.process == 0:
         result.save(folder, onnx=onnx, quiet=quiet, sample=task.sample)
     return result

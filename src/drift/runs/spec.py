@@ -178,6 +178,7 @@ def _settings_for(name: str, method: type[Method], settings: Mapping[str, Any], 
 
 def _sources(config: RunConfig, objects: Mapping[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {part: getattr(config.data, part, None) for part in ("train", "unlabeled", "dev", "test")}
-    if labels := list(getattr(config.data, "labels", ())):
-        named["labels"] = labels
+    for several in ("labels", "add"):
+        if tables := list(getattr(config.data, several, ())):
+            named[several] = tables
     return {**named, **{part: source for part, source in objects.items() if source is not None}}

@@ -19,8 +19,10 @@ from drift.quality.findings import TableCheck
 from drift.report.page import Section
 from drift.settings import Settings
 from drift.tasks.config import RunConfig, without_name
+from drift.tasks.explaining import Explanation, LabeledRows
 from drift.tasks.parts import CheckOptions, Draw, Prepared, Representations, Sample, TableOptions, Trained, Usage
 from drift.tasks.record import RunRecord
+from drift.tasks.service import Service
 from drift.training.flips import Flips
 
 DEFAULTS = "defaults.yaml"  # beside the module of each task
@@ -73,6 +75,7 @@ class Task(ABC):
     ask_for_scores: ClassVar[str] = "--dev or --test"  # how a user gets a score
     splits_itself: ClassVar[bool] = False  # dev and test are parts of the training source
     finetunes: ClassVar[bool] = False  # whether encoders are fine-tuned by default, on a machine without an accelerator
+    explains: ClassVar[bool] = False  # whether it has `explain`
     reads_chunks: ClassVar[bool] = True  # predictions are made chunk by chunk, so that a bar can show progress
 
     def __init__(
@@ -193,6 +196,10 @@ class Task(ABC):
         """Whether all seeds are trained with the same labels. If not, each seed simulates another user's labels."""
         return getattr(self.config.data, "labels_per_class", None) is None
 
+    def labeled_rows(self, model: Any) -> LabeledRows | None:
+        """Rows that were trained on, with vectors by the kept model, for explanations. Default: none."""
+        return None
+
     def use_classes(self, classes: Sequence[str]) -> None:
         """Check the method's prior against the classes. A prior of shares becomes a tuple in class order."""
         prior = getattr(self.method_settings, "prior", None)
@@ -216,6 +223,23 @@ class Task(ABC):
     @abstractmethod
     def evaluate(run: Trained, source: Any, options: TableOptions) -> dict[str, Any]:
         """Scores on the labelled rows of a table: `rows`, `labeled_rows`, and scores between 0 and 1."""
+
+    @classmethod
+    def explain(cls, run: Trained, rows: Sequence[Any], words: int, nearest: int) -> list[Explanation]:
+        """Why each row gets its prediction: its words that matter most, and the nearest labelled rows."""
+        raise ConfigError(f"predictions of --task {cls.name} cannot be explained; give a run on texts")
+
+    @classmethod
+    def explain_table(cls, run: Trained, source: Any, count: int, options: TableOptions) -> list[Explanation]:
+        """The same for rows of a table, which are drawn at random from its beginning."""
+        return cls.explain(run, [], 0, 0)
+
+    @classmethod
+    def service(cls, run: Trained, onnx: Path | None) -> Service:
+        """Predictions for single requests. onnx: a file of the run to use instead of torch, if it has one."""
+        raise ConfigError(
+            f"runs of --task {cls.name} cannot be served row by row; predict whole files with drift predict"
+        )
 
     @classmethod
     def representations(cls, run: Trained) -> Representations:
@@ -260,6 +284,14 @@ class Task(ABC):
     def example_sections(record: Any) -> list[Section]:
         """Sections with examples, such as mistakes."""
         return []
+
+    @staticmethod
+    def standalone(model: Any, record: Any, onnx: str | None) -> str | None:
+        """A Python file for the model's folder that uses it without this package; None if there is none.
+
+        onnx: the name of the ONNX file in the folder, if it has one.
+        """
+        return None
 
     @staticmethod
     def service_lines(record: Any, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:

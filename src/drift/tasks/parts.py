@@ -12,6 +12,7 @@ from drift.data.examples import Labeled
 from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
 from drift.report.page import Picture
+from drift.tasks.explaining import LabeledRows
 from drift.tasks.tally import Tally
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score
@@ -113,7 +114,7 @@ class TableOptions:
 
     column: with the rows' content. label: with the labels. edges: table of edges beside a table of nodes.
     abstain_below: rows with lower confidence get no label. tick: called after every chunk. seed: of random choices.
-    spreadsheet: see `TableWriter`. tally: counts what is predicted.
+    spreadsheet: see `TableWriter`. tally: counts what is predicted. explain: also write why.
     """
 
     column: str | None = None
@@ -125,6 +126,7 @@ class TableOptions:
     seed: int = 0
     spreadsheet: bool = False
     tally: Tally | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,15 @@ class CheckOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model with what a task needs to use it on new data. config: the settings of its run, if known."""
+    """A trained model with what a task needs to use it on new data.
+
+    config: the settings of its run, if known. labeled: rows that it was trained on, if they were kept.
+    """
 
     model: Any
     record: Any
     config: Mapping[str, Any] = field(default_factory=dict)
+    labeled: LabeledRows | None = None
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,11 @@ def read_text_data(
     )
     notes += label_notes
     uses_gold = uses_gold or (settings.is_weak and bool(sources.get("labels") or settings.labels))
-    named_classes = {*named_classes, *(label for label in more or () if label is not None)}
+    added = _added_tables(sources, columns, settings)
+    notes += [note for _, own in added for note in own]
+    extra_labels = [label for labels in (more or [], *(table.labels for table, _ in added)) for label in labels]
+    named_classes = {*named_classes, *(label for label in extra_labels if label is not None)}
+    uses_gold = uses_gold or (settings.is_weak and bool(added))
     found = None
     if settings.is_weak:
         from_gold = {label for label in train.labels if label is not None} if uses_gold else set()
@@ -119,6 +123,8 @@ def read_text_data(
     data = TextData(columns, classes, train.texts, gold, None, None, None, notes, found, uses_gold)
     kept = some_rows(len(train), settings.train_rows, seed=seed)
     data = _with_unlabeled(_selected(data, kept), sources.get("unlabeled"), settings, more)
+    for table, _ in added:
+        data = _with_rows(data, table, _codes(table.labels, data.classes, table.name))
     held_out = {part: _held_out(part, sources, data, settings, seed) for part in ("dev", "test")}
     data.notes.extend(_overlaps(data.texts, held_out))
     if data.sources is not None:
@@ -205,12 +211,30 @@ def _with_unlabeled(
     table = _read_other(source, data, settings, need_labels=False)
     codes = np.full(len(table), UNLABELED) if labels is None else _codes(labels, data.classes, table.name)
     data.notes.extend(ignored_labels(source, data.columns, settings))
+    return _with_rows(data, table, codes)
+
+
+def _with_rows(data: TextData, table: TextTable, codes: np.ndarray) -> TextData:
+    """Append the rows of another table. codes: their gold classes, on which other sources of labels abstain."""
     return replace(
         data,
         texts=store_texts(chain(data.texts["text"], table.texts["text"])),
         gold=np.concatenate([data.gold, codes]),
         sources=None if data.sources is None else data.sources.extended(len(table)),
     )
+
+
+def _added_tables(
+    sources: Mapping[str, Any], columns: TextColumns, settings: TextDataSettings
+) -> list[tuple[TextTable, list[str]]]:
+    """The tables of further rows and labels, each with notes."""
+    added = []
+    for source in sources.get("add") or settings.add:
+        own = choose_held_out(source, columns, text=settings.text, label=settings.label, encoding=settings.encoding)
+        table = read_texts(source, replace(own, weak=None), encoding=settings.encoding)
+        count = sum(label is not None for label in table.labels)
+        added.append((table, [*own.notes, f"{len(table):,} rows were added from {table.name}, {count:,} with a label"]))
+    return added
 
 
 def _held_out(
@@ -257,10 +281,10 @@ def _extra_column(name: str, sources: Mapping[str, Any], encoding: str, kept: np
     """Another column of texts, row by row beside the training texts."""
     texts = read_texts(sources["train"], TextColumns(name), encoding=encoding).texts
     texts = texts if kept is None else texts.select(kept)
-    if sources.get("unlabeled") is None:
-        return texts
-    more = read_texts(sources["unlabeled"], TextColumns(name), encoding=encoding).texts
-    return store_texts(chain(texts["text"], more["text"]))
+    others = [sources["unlabeled"]] if sources.get("unlabeled") is not None else []
+    others += sources.get("add") or []
+    more = [read_texts(source, TextColumns(name), encoding=encoding).texts["text"] for source in others]
+    return store_texts(chain(texts["text"], *more)) if more else texts
 
 
 def _classes(train: TextTable, sources: Sources | None, named: Collection[str]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from drift.data.columns import PREDICTED, guess_label_column
+from drift.data.columns import PREDICTED, WHY, guess_label_column
 from drift.data.filled_labels import check_used, merge_labels, read_filled
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable, choose_held_out, label_of, read_texts
@@ -70,6 +70,6 @@ def _label_column(chunk: Any, train: TextColumns) -> str | None:
     if train.label in names:
         return train.label
     try:
-        return guess_label_column([name for name in names if name not in PREDICTED], chunk, train.text)
+        return guess_label_column([name for name in names if name not in (*PREDICTED, *WHY)], chunk, train.text)
     except ConfigError:  # several columns could be labels: none is certain
         return None

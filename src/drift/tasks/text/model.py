@@ -1,6 +1,6 @@
 """A trained text classifier: texts in, probabilities of named classes out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ from drift.data.word_tokens import WordTokenizer
 from drift.errors import DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.embedding import Embedder
-from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder, text_vectors
 from drift.models.late_encoder import read_encoder
 from drift.models.reference import EncoderReference
 from drift.models.saved import Description, read_description, save_pretrained, write_description
@@ -95,13 +95,21 @@ class TextModel:
         if not len(texts):
             return probabilities
         if self.embedder is not None and isinstance(self.module, FrozenClassifier):
-            vectors = torch.from_numpy(self.embedder.rows(texts)).to(device_of(self.module))
-            return self._softmax(self.module.classify(vectors))
-        encoded = self.tokenizer(list(texts), truncation=True, max_length=self.max_length)["input_ids"]
-        tokens = [row or [self.tokenizer.pad_token_id] for row in encoded]  # an empty text may have no token
-        for rows in batches_by_length([len(row) for row in tokens], BATCH_TOKENS):
-            probabilities[rows] = self._forward([tokens[row] for row in rows])
+            return self.of_vectors(self.embedder.rows(texts))
+        for rows, ids, mask in self._batches(texts):
+            output = self.module(input_ids=ids, attention_mask=mask)
+            probabilities[rows] = self._softmax(getattr(output, "logits", output))
         return probabilities
+
+    @torch.inference_mode()
+    def of_vectors(self, vectors: np.ndarray) -> np.ndarray:
+        """Probabilities `(n, C)` from the fixed encoder's vectors of texts, `(n, D)`."""
+        assert isinstance(self.module, FrozenClassifier)
+        return self._softmax(self.module.classify(torch.from_numpy(vectors).to(device_of(self.module))))
+
+    def without_cache(self) -> "TextModel":
+        """The same classifier, which neither reads nor writes the cache of vectors."""
+        return self if self.embedder is None else replace(self, embedder=self.embedder.without_store())
 
     @torch.inference_mode()
     def head_probabilities(self, texts: Sequence[str]) -> np.ndarray | None:
@@ -117,15 +125,32 @@ class TextModel:
         """The fixed encoder's vectors of texts, `(n, D)`; None if the model has no fixed encoder."""
         return None if self.embedder is None else self.embedder.rows(texts)
 
+    @torch.inference_mode()
+    def features(self, texts: Sequence[str]) -> np.ndarray | None:
+        """Vectors of texts, `(n, D)`: of the fixed encoder, or means of the last states of a fine-tuned one.
+
+        None for models of words.
+        """
+        body = getattr(self.module, "base_model", None)
+        if self.embedder is not None or body is None:
+            return self.vectors(texts)
+        found = np.zeros((len(texts), body.config.hidden_size), dtype=np.float32)
+        for rows, ids, mask in self._batches(texts):
+            found[rows] = text_vectors(body, ids, mask, "mean").float().cpu().numpy()
+        return found
+
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The most likely class of each text."""
         return [self.classes[code] for code in self.predict_proba(texts).argmax(-1)]
 
-    def _forward(self, tokens: list[list[int]]) -> np.ndarray:
+    def _batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Texts of similar length: their rows, token ids and mask."""
+        encoded = self.tokenizer(list(texts), truncation=True, max_length=self.max_length)["input_ids"]
+        tokens = [row or [self.tokenizer.pad_token_id] for row in encoded]  # an empty text may have no token
         device = device_of(self.module)
-        ids, mask = pad_rows(tokens, int(self.tokenizer.pad_token_id))
-        output = self.module(input_ids=ids.to(device), attention_mask=mask.to(device))
-        return self._softmax(getattr(output, "logits", output))
+        for rows in batches_by_length([len(row) for row in tokens], BATCH_TOKENS):
+            ids, mask = pad_rows([tokens[row] for row in rows], int(self.tokenizer.pad_token_id))
+            yield rows, ids.to(device), mask.to(device)
 
     def _softmax(self, logits: Tensor) -> np.ndarray:
         return torch.softmax(logits.float() / self.temperature, -1).cpu().numpy()

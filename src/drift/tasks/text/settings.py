@@ -12,6 +12,9 @@ class TextDataSettings(TableSettings):
     """Texts and their classes."""
 
     text: str | None = Field(None, description="Column with the texts.")
+    add: tuple[str, ...] = Field(
+        (), description="Tables with further rows and their labels, which may be of new classes."
+    )
     labels_per_class: int | None = Field(
         None, ge=1, description="Keep this many labels per class, drawn by seed (simulates a small budget)."
     )

@@ -18,6 +18,7 @@ from drift.methods.method import INDEPENDENT_ROWS, TEXTS
 from drift.models.catalogue import DEFAULT
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
+from drift.tasks.explaining import LabeledRows
 from drift.tasks.judging import confident_mistakes, excerpt, judge_classes, weak_label_shares
 from drift.tasks.parts import HeldOut, Prepared, Sample, Usage
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
@@ -25,13 +26,16 @@ from drift.tasks.text import report
 from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, combined, read_text_data
+from drift.tasks.text.explain import explain_texts, labeled_rows
 from drift.tasks.text.model import TextModel
-from drift.tasks.text.predict import evaluate_table, predict_table
+from drift.tasks.text.predict import evaluate_table, explain_table, predict_table
 from drift.tasks.text.record import TextRecord
+from drift.tasks.text.serving import text_service
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.tasks.text.source_facts import change_facts, source_facts
 from drift.tasks.text.source_report import source_tables
 from drift.tasks.text.sources import vote_by_names
+from drift.tasks.text.standalone import text_script
 from drift.tasks.text.students import FINETUNED, FROZEN, KINDS, TextStudent
 from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
@@ -55,17 +59,23 @@ class TextTask(Task):
             "predict RUN new.csv -o predicted.csv",
             "evaluate RUN labelled.csv",
             "suggest RUN unlabelled.csv -n 50 -o to-label.csv",
+            "predict RUN new.csv -o explained.csv --explain",
+            "serve RUN",
         ],
         [
             'run.predict(["a text"])        # the names of classes',
             'run.predict_proba(["a text"])  # (n, C), in the order of run.classes',
+            'run.explain(["a text"])        # the words that matter, and the nearest labelled texts',
         ],
     )
     measures = CLASS_MEASURES
     load_model = staticmethod(TextModel.load)
     predict_chunks, evaluate = staticmethod(predict_table), staticmethod(evaluate_table)
     suggest, check = staticmethod(suggest_rows), staticmethod(check_texts)
-    curve = staticmethod(text_curve)
+    curve, service = staticmethod(text_curve), staticmethod(text_service)
+    standalone = staticmethod(text_script)
+    explains, explain = True, staticmethod(explain_texts)
+    explain_table = staticmethod(explain_table)
     result_sections, example_sections = staticmethod(class_sections), staticmethod(report.mistake_sections)
     weak_label_sections = staticmethod(report.weak_label_sections)
     source_tables = staticmethod(source_tables)
@@ -290,6 +300,9 @@ class TextTask(Task):
                 part, texts, codes = name, held_out.texts, held_out.codes
         rows = np.sort(np.random.default_rng(0).permutation(len(codes))[:most])
         return Sample([texts[int(row)]["text"] for row in rows], np.asarray(codes)[rows], part)
+
+    def labeled_rows(self, model: TextModel) -> LabeledRows | None:
+        return labeled_rows(self.data, self.config.data.labels_per_class, self.seeds[0], model)
 
     def _stack(self, parts: Sequence[np.ndarray]) -> torch.Tensor:
         tensors = [torch.from_numpy(np.asarray(part)) for part in parts]

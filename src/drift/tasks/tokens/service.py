@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from drift.tasks.standalone import FOLDER, script
 from drift.tasks.tokens.record import TokenRecord
 
 VALID = """\
@@ -23,6 +24,20 @@ VALID = """\
         ]
     return max(paths)[1][1:]"""
 PLAIN = "    return [CLASSES[code] for code in probabilities.argmax(-1)]"
+
+
+def token_script(model: Any, record: TokenRecord, onnx: str | None) -> str:
+    """`use.py` of a tagger. onnx: the name of an ONNX file of the folder, or None."""
+    note = " The rules that vote in the tagger are left out." if model.votes is not None else ""
+    if onnx is not None:
+        lines = service_lines(record, {}, FOLDER, FOLDER / onnx)
+        return script(lines, "tag(text.split())", "onnxruntime, tokenizers and numpy", note)
+    lines = [
+        "from transformers import pipeline",
+        "",
+        "tag = pipeline('token-classification', '@', aggregation_strategy='simple')",
+    ]
+    return script(lines, "tag(text)", "torch and transformers", note)
 
 
 def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, onnx: Path) -> list[str]:

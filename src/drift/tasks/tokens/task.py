@@ -28,7 +28,8 @@ from drift.tasks.tokens.model import TokenModel
 from drift.tasks.tokens.predict import evaluate_sentences, predict_sentences
 from drift.tasks.tokens.record import TaggedWords, TokenRecord
 from drift.tasks.tokens.report import type_sections, weak_tag_sections
-from drift.tasks.tokens.service import service_lines
+from drift.tasks.tokens.service import service_lines, token_script
+from drift.tasks.tokens.serving import token_service
 from drift.tasks.tokens.settings import TokenDataSettings, TokenModelSettings
 from drift.tasks.tokens.shares import faults, tagged_words
 from drift.tasks.tokens.students import FINETUNED, FROZEN, KINDS, NOT_ENCODERS, Parts, TokenStudent
@@ -69,7 +70,8 @@ class TokenTask(Task):
     predict_chunks, evaluate = staticmethod(predict_sentences), staticmethod(evaluate_sentences)
     check, suggest = staticmethod(check_sentences), staticmethod(suggest_sentences)
     result_sections, weak_label_sections = staticmethod(type_sections), staticmethod(weak_tag_sections)
-    service_lines = staticmethod(service_lines)
+    standalone = staticmethod(token_script)
+    service_lines, service = staticmethod(service_lines), staticmethod(token_service)
 
     @classmethod
     def choose_kind(cls, model: Mapping[str, Any], *, finetune: bool) -> Kind:

@@ -1,0 +1,1 @@
+"""What pages and services on this machine share: refusing requests, limits, headers, and listening."""
