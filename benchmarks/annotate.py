@@ -20,7 +20,7 @@ from sklearn.metrics import f1_score
 
 import drift
 from drift.annotate.heads import Heads, Lesson
-from drift.annotate.reading import text_embedder
+from drift.annotate.vectors import text_embedder
 from drift.data.tables import read_chunks
 from drift.tasks.scoring import mean_and_spread
 from drift.training.threads import threads

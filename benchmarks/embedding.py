@@ -22,7 +22,8 @@ import torch
 from drift.data.batches import batches_by_length, pad_rows
 from drift.models.catalogue import known_encoder
 from drift.models.embedding import Embedder
-from drift.models.encoders import encoder_path, encoder_pool, load_encoder
+from drift.models.encoders import encoder_pool, load_encoder
+from drift.models.locating import encoder_path
 from drift.models.precision import computes_bfloat16
 from drift.models.quantised import MODEL, quantised_files
 

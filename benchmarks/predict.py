@@ -26,7 +26,8 @@ import torch
 from cached_texts import MAX_LENGTH, texts_of
 from drift.data.batches import batches_by_length
 from drift.models.embedding import Embedder
-from drift.models.encoders import FrozenClassifier, encoder_path, encoder_pool, load_encoder
+from drift.models.encoders import FrozenClassifier, encoder_pool, load_encoder
+from drift.models.locating import encoder_path
 from drift.tasks.heads import linear_head
 from drift.tasks.text.model import TextModel
 

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from drift.data.labels import UNLABELED
 from drift.models.embedding import embed
-from drift.models.encoders import encoder_path
+from drift.models.locating import encoder_path
 from drift.runs.comparing.statistics import paired_t
 from drift.runs.spec import RunSpec
 from drift.tasks.heads import scaling

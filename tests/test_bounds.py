@@ -5,8 +5,8 @@ import pytest
 from drift import DriftClassifier
 from drift.errors import ConfigError, FileError
 from drift.imports import load_object
-from drift.models.encoders import encoder_path
 from drift.models.factory import MadeModel
+from drift.models.locating import encoder_path
 from drift.settings import MOST_INTEGER
 from drift.tasks.nodes.model import published_recipe
 from drift.tasks.nodes.settings import NodeModelSettings

@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from drift.errors import FileError
-from drift.models.encoders import FrozenClassifier, encoder_path, load_classifier, load_encoder
+from drift.models.encoders import FrozenClassifier, load_classifier, load_encoder
+from drift.models.locating import encoder_path
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
 NAME = "paraphrase-MiniLM-L3-v2"

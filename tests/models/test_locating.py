@@ -13,8 +13,8 @@ import pytest
 from drift.errors import ConfigError, FileError
 from drift.models import locating
 from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK, UNKNOWN_POOL, known_encoder
-from drift.models.encoders import POOLS, encoder_path, encoder_pool, load_encoder
-from drift.models.locating import converted_folder, local_folder, located
+from drift.models.encoders import POOLS, encoder_pool, load_encoder
+from drift.models.locating import converted_folder, encoder_path, local_folder, located
 from drift.models.quantised import convert, quantised_files
 
 transformers = pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")

@@ -3,21 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from drift.annotate.state import Class
+from drift.annotate.vectors import text_vectors
 from drift.data.columns import find_column
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, choose_columns, label_of, text_of
 from drift.data.texts import checked
 from drift.errors import ConfigError, DataError, ShapeError
-from drift.training.progress import progress
 
 if TYPE_CHECKING:
-    from drift.models.embedding import Embedder
     from drift.weak import RuleSet
 
 RULES = "rules"  # the name of the votes of rules among the noisy labels
@@ -81,21 +79,7 @@ class Pool:
                     f"vectors has shape {np.shape(vectors)}; give one row for each of {len(self.texts)} texts"
                 )
             return vectors
-        return text_embedder(encoder).embed(self.texts, progress=partial(progress, shown=not quiet)).vectors
-
-
-def text_embedder(encoder: str) -> "Embedder":
-    """The embedder of `drift fit` for texts, with its default settings."""
-    from drift.models.embedding import Embedder, longest
-    from drift.models.late_encoder import late_encoder
-    from drift.tasks import TASKS
-
-    task = TASKS["text"]
-    defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False)["model"]
-    settings: Any = task.model_settings(**{**defaults, "name": encoder})
-    loaded = late_encoder(encoder)
-    length = min(settings.max_length, longest(*loaded))
-    return Embedder(encoder, max_length=length, pool=settings.pool, precision=settings.precision, loaded=loaded)
+        return text_vectors(self.texts, encoder, quiet=quiet)
 
 
 def read_pool(

@@ -1,7 +1,6 @@
 """Text embeddings from a fixed encoder, computed once per text and cached on disk."""
 
 import copy
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ from drift.data.tokenized import Progress, lost_tokens, silent
 from drift.data.vector_store import VectorStore, text_keys
 from drift.errors import ConfigError, FileError
 from drift.models.devices import best_device, device_of
-from drift.models.encoders import POOLS, encoder_path, encoder_pool, load_encoder, text_vectors
+from drift.models.encoders import POOLS, encoder_pool, load_encoder, text_vectors
 from drift.models.late_encoder import read_encoder
+from drift.models.locating import folder_fingerprint
 from drift.models.precision import chosen_precision, in_precision
 
 FORMAT = "embeddings/2"  # increase it when the same texts and encoder give different vectors
@@ -31,7 +31,6 @@ ATTEMPTS = 5  # to assemble a file while other processes tidy the cache
 BATCH_TOKENS = 1024  # tokens per forward pass, padding included
 CHARACTERS_PER_TOKEN = 16  # far more than a token has on average: bounds how much of a long text is tokenised
 UNLIMITED = 10**9  # tokens, of encoders without a limit
-MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
 @dataclass(frozen=True)
@@ -287,16 +286,10 @@ def _tokenized(tokenizer: Any, texts: list[str], max_length: int) -> tuple[list[
 
 def fingerprint(encoder: str) -> str:
     """Return an identifier of the encoder's content: a hash of its folder, or its revision on the hub."""
-    folder = Path(encoder_path(encoder))
-    if not folder.is_dir():
-        model, _ = load_encoder(encoder)
-        return f"{encoder}@{model.config._commit_hash}"
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in MODEL_FILES:
-            with path.open("rb") as file:
-                digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return digest.hexdigest()
+    if (found := folder_fingerprint(encoder)) is not None:
+        return found
+    model, _ = load_encoder(encoder)
+    return f"{encoder}@{model.config._commit_hash}"
 
 
 def longest(model: Any, tokenizer: Any) -> int:

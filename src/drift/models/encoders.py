@@ -13,30 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from drift.core.randomness import random_state, set_random_state
-from drift.data.files import expanded
 from drift.errors import ConfigError, FileError, needed_for
 from drift.models.catalogue import UNKNOWN_POOL, known_encoder
-from drift.models.locating import hub_answers, located
+from drift.models.locating import encoder_path, hub_answers, located
 from drift.settings import nearest
 
 POOLS = ("mean", "cls", "layers")
-
-
-def encoder_path(name: str) -> str:
-    """Return the folder of an encoder, or its name on the model hub.
-
-    name: "default", a name in the table of `drift.models.catalogue` (fetched or converted first if needed), a folder,
-        the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
-    """
-    folder = expanded(name)
-    if folder.is_dir() or folder.is_absolute() or name.startswith("."):
-        if not (folder / "config.json").is_file():
-            raise FileError(f"{name} is not a model folder: it has no config.json; give one that save_pretrained wrote")
-        return str(folder)
-    if known_encoder(name) is not None:
-        return str(located(name).folder)
-    shelf = os.environ.get("DRIFT_MODELS")
-    return str(Path(shelf, name)) if shelf and Path(shelf, name).is_dir() else name
 
 
 def encoder_pool(name: str) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from drift.models.encoders import encoder_path, load_encoder, load_tokenizer
+from drift.models.encoders import load_encoder, load_tokenizer
+from drift.models.locating import encoder_path
 
 
 class LateEncoder(nn.Module):

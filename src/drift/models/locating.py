@@ -1,5 +1,6 @@
 """Where an encoder is: on this machine, or to be fetched once. Nothing is requested from the network needlessly."""
 
+import hashlib
 import importlib.util
 import os
 import warnings
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drift.data.cache import cache_folder
+from drift.data.files import expanded
 from drift.data.sealed import is_owned
 from drift.errors import INSTALL, ConfigError, FileError
 from drift.models.catalogue import DEFAULT, ENCODERS, FALLBACK, WORDS, Encoder, known_encoder
@@ -15,6 +17,7 @@ from drift.models.quantised import convert, file_sum, quantised_files
 
 HUB_FILES = ("*.json", "*.txt", "*.model", "model.safetensors")
 WEIGHTS = "model.safetensors"
+MODEL_FILES = {".json", ".safetensors", ".bin", ".txt", ".model"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,36 @@ def located(name: str, *, source: str | None = None) -> Located:
         warnings.warn(_second_best(encoder), stacklevel=3)
         return Located(ENCODERS[FALLBACK], folder, "package")
     raise FileError(_missing(encoder, problems))
+
+
+def encoder_path(name: str) -> str:
+    """Return the folder of an encoder, or its name on the model hub.
+
+    name: "default", a name in the table of `drift.models.catalogue` (fetched or converted first if needed), a folder,
+        the name of a folder in `$DRIFT_MODELS`, else a name on the hub.
+    """
+    folder = expanded(name)
+    if folder.is_dir() or folder.is_absolute() or name.startswith("."):
+        if not (folder / "config.json").is_file():
+            raise FileError(f"{name} is not a model folder: it has no config.json; give one that save_pretrained wrote")
+        return str(folder)
+    if known_encoder(name) is not None:
+        return str(located(name).folder)
+    shelf = os.environ.get("DRIFT_MODELS")
+    return str(Path(shelf, name)) if shelf and Path(shelf, name).is_dir() else name
+
+
+def folder_fingerprint(encoder: str) -> str | None:
+    """A hash of the folder of an encoder; None if it is not in a folder. encoder: as for `encoder_path`."""
+    folder = Path(encoder_path(encoder))
+    if not folder.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in MODEL_FILES:
+            with path.open("rb") as file:
+                digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def words_default() -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from drift.data.files import expanded
 from drift.errors import DriftError, FileError
 from drift.models.catalogue import known_encoder
-from drift.models.encoders import encoder_path, load_encoder
+from drift.models.encoders import load_encoder
 from drift.models.late_encoder import late_encoder
-from drift.models.locating import READY, SOURCES, located
+from drift.models.locating import READY, SOURCES, encoder_path, located
 from drift.models.quantised import file_sum
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from drift.data.tokenized import Progress, silent
 from drift.errors import FileError, needed_for
 from drift.models.devices import best_device
 from drift.models.embedding import fingerprint
-from drift.models.encoders import drawing_from, encoder_path, quietly, without_bars
+from drift.models.encoders import drawing_from, quietly, without_bars
+from drift.models.locating import encoder_path
 
 FORMAT = "translations/1"  # increase it when the same texts, models and seed give different texts
 TEXTS_PER_FILE = 64  # at most this many are lost in a crash

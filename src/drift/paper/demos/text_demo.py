@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from drift.data.files import atomic_file
 from drift.data.table_writer import TableWriter
-from drift.models.encoders import encoder_path
+from drift.models.locating import encoder_path
 from drift.paper.demos import Bar, DemoResult
 from drift.paper.demos.docstrings import LIBRARIES, docstrings
 from drift.report import figures

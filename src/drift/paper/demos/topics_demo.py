@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from drift.data.files import atomic_file
 from drift.data.labels import sample_per_class
 from drift.data.table_writer import TableWriter
-from drift.models.encoders import encoder_path
+from drift.models.locating import encoder_path
 from drift.paper.demos import Bar, DemoResult
 from drift.paper.demos.topics import TOPICS, Texts, topic_texts
 from drift.report import figures

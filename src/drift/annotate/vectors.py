@@ -1,0 +1,77 @@
+"""Vectors of texts and of words, as `drift fit` computes them.
+
+Where all vectors are in the cache, they are found without torch and without the encoder, whose import takes longer than
+everything else that a page needs. For that, the settings that vectors are stored under are remembered in the cache.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import drift
+from drift.data.cache import cache_file, cache_folder, content_key
+from drift.data.sealed import sealed_content
+from drift.data.texts import checked
+from drift.data.vector_store import VectorStore, text_keys
+from drift.models.locating import folder_fingerprint
+from drift.training.progress import progress
+
+if TYPE_CHECKING:
+    from drift.models.embedding import Embedder
+
+FORMAT = "settings/1"
+
+
+def text_vectors(texts: Sequence[str], encoder: str, *, quiet: bool) -> np.ndarray:
+    """One vector per text, `(n, D)`, memory-mapped."""
+    known = _remembered("texts", encoder)
+    if known is not None:
+        found = VectorStore(known["settings"], known["width"]).whole(text_keys(checked(texts)))
+        if found is not None:
+            return found[0]
+    embedder = text_embedder(encoder)
+    vectors = embedder.embed(texts, progress=partial(progress, shown=not quiet)).vectors
+    _remember("texts", encoder, {"settings": embedder.settings, "width": vectors.shape[1]})
+    return vectors
+
+
+def text_embedder(encoder: str) -> "Embedder":
+    """The embedder of `drift fit` for texts, with its default settings."""
+    from drift.models.embedding import Embedder, longest
+    from drift.models.late_encoder import late_encoder
+    from drift.tasks import TASKS
+
+    task = TASKS["text"]
+    defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False)["model"]
+    settings: Any = task.model_settings(**{**defaults, "name": encoder})
+    loaded = late_encoder(encoder)
+    length = min(settings.max_length, longest(*loaded))
+    return Embedder(encoder, max_length=length, pool=settings.pool, precision=settings.precision, loaded=loaded)
+
+
+def _remembered(what: str, encoder: str) -> dict[str, Any] | None:
+    """The settings under which vectors were stored, if some were."""
+    file = _file(what, encoder)
+    content = None if file is None else sealed_content(file)
+    if content is None:
+        return None
+    found: dict[str, Any] = json.loads(content)
+    return found
+
+
+def _remember(what: str, encoder: str, settings: dict[str, Any]) -> None:
+    if (file := _file(what, encoder)) is not None:
+        with cache_file(file) as aside:
+            aside.write_text(json.dumps(settings), encoding="utf-8")
+
+
+def _file(what: str, encoder: str) -> Path | None:
+    """Where settings are remembered; None for an encoder that is not in a folder. what: the items with vectors."""
+    content = folder_fingerprint(encoder)
+    if content is None:
+        return None
+    return cache_folder() / "embeddings" / f"{content_key([], FORMAT, drift.__version__, what, encoder, content)}.json"
