@@ -28,9 +28,9 @@ FORM_ROWS, FORM_PAGE = (RESULTS / f"two-moons-forms.{ending}" for ending in ("js
 FORM_TEXT = [
     "# Results: two moons, forms of self-training",
     "",
-    "Written by `python benchmarks/moons.py table` after `forms`. Test accuracy in % after 150 epochs, 100 trials, mean ±",
-    "standard deviation. In brackets: DRIFT minus the form on the same trials, ± standard error, and p of a paired t-test,",
-    "not corrected. Batches of 250, α = τ = 0.5; hard labels have neither.",
+    "Written by `python benchmarks/moons.py table` after `forms`. Test accuracy in % after 150 epochs, 100 trials,",
+    "mean ± standard deviation. In brackets: DRIFT minus the form on the same trials, ± standard error, and p of a",
+    "paired t-test, not corrected. Batches of 250, α = τ = 0.5; hard labels have neither.",
     "",
 ]
 TRIALS = (10, 100)  # as in the paper, and enough to detect half a point
