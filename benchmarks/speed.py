@@ -80,9 +80,11 @@ def of_runs() -> list[Row]:
             rows.append(
                 (what, f"{found['target']:g} seconds", *judged(seconds / found["target"], 1), f"fit_profile.py {state}")
             )
-    for way, found in loaded("predict.json").get("ways", {}).items():
+    predicted = loaded("predict.json")
+    for way, found in predicted.get("ways", {}).items():
         if way != "sentence-transformers":
-            what = "texts per second of " + (f"{way}" if way.startswith("ONNX") else f"`drift predict`, {way}")
+            what = f"texts per second of {'' if way.startswith('ONNX') else '`drift predict`, '}{way}"
+            what += f", {predicted['texts']} texts a call, agreement {100 * found['agreement']:.1f} %"
             middle, low, high = found["speed_of_peer"]
             rows.append(
                 (
