@@ -7,12 +7,11 @@ whose file or entry is missing are named as not measured.
 import json
 from typing import Any
 
-from coupling import ENCODER
-from coupling import LINES as COUPLINGS
+from coupling import ENCODER, measured
 from drift.runs.comparing.statistics import paired_t
 from drift.tasks.scoring import mean_and_spread
 from finetune import SECTION, render
-from recorded import RESULTS, read_lines, table
+from recorded import RESULTS, table
 
 PAGE = RESULTS / "speed.md"
 STUDENTS = {"mlp": "an MLP of 10,000 weights", "encoder": ENCODER, "bge-small": "bge-small-en-v1.5"}
@@ -128,15 +127,15 @@ def profile() -> list[str]:
 
 def precision() -> list[str]:
     """Accuracy of fine-tuning in bfloat16 and in float32."""
-    runs = {line["cell"]: line["accuracy"] for line in read_lines(COUPLINGS) if line["coupling"] == "differentiable"}
-    half, whole = runs.get("encoder-30"), runs.get("encoder-30-float32")
+    runs = {cell: run["accuracy"] for (cell, _, coupling), run in measured().items() if coupling == "differentiable"}
+    half, whole = runs.get("encoder-30", []), runs.get("encoder-30-float32", [])
     lines = ["## bfloat16", ""]
-    if half is None or whole is None:
+    if len(half) != len(whole) or len(half) < 2:
         return [*lines, "Not measured yet: the accuracy in bfloat16 beside float32."]
     test, command = paired_t(half, whole), "python benchmarks/coupling.py run --cells encoder-30 encoder-30-float32"
     return [
         *lines,
-        f"{ENCODER} fine-tuned on AG News, 30 labels per class, two of three layers, {len(half)} seeds, 1,000 test",
+        f"{ENCODER} fine-tuned on AG News, 30 labels per class, two of three layers, {len(half)} seeds, 500 test",
         f"texts: test accuracy {mean_and_spread(half)} in bfloat16 and {mean_and_spread(whole)} in float32; difference",
         f"{test.gap()} points, p {test.p_text()}. By `{command}`,",
         "on a processor that computes bfloat16.",
