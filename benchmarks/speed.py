@@ -1,7 +1,7 @@
 """Write docs/results/speed.md from what other benchmarks measured: `python benchmarks/speed.py`.
 
-Reads step.json, predict.json, startup.json, fit_profile.json, coupling.jsonl and finetune.jsonl in docs/results; rows
-whose file or entry is missing are named as not measured.
+Reads step.json, finetune_step.json, predict.json, startup.json, fit_profile.json, coupling.jsonl and
+finetune.jsonl in docs/results; rows whose file or entry is missing are named as not measured.
 """
 
 import json
@@ -15,6 +15,11 @@ from recorded import RESULTS, table
 
 PAGE = RESULTS / "speed.md"
 STUDENTS = {"mlp": "an MLP of 10,000 weights", "encoder": ENCODER, "bge-small": "bge-small-en-v1.5"}
+WAYS = {
+    "bfloat16": "all layers in bfloat16",
+    "lora": "LoRA in all layers, bfloat16",
+    "upper": "the upper third on stored states, bfloat16",
+}
 SHARED, MEMORY = "drift shared / self-training", 1.05  # the target of peak memory
 Row = tuple[str, str, str, str, str]  # what, relative to, ratio, target, command
 
@@ -99,6 +104,23 @@ def of_runs() -> list[Row]:
     return rows
 
 
+def of_fine_tuning() -> list[Row]:
+    """Steps of fine-tuning."""
+    ways = loaded("finetune_step.json").get("ways", {})
+    quartiles = "{median:.2f} ({q1:.2f} to {q3:.2f})"
+    return [
+        (
+            f"a step of fine-tuning bge-small-en-v1.5, {WAYS[way]}",
+            "all layers in float32",
+            quartiles.format(**found["of_float32"]),
+            "",
+            "finetune_step.py",
+        )
+        for way, found in ways.items()
+        if way in WAYS
+    ]
+
+
 def missing() -> list[str]:
     """What has no row."""
     names = [f"steps of {title}" for name, title in STUDENTS.items() if name not in loaded("step.json")]
@@ -143,7 +165,7 @@ def precision() -> list[str]:
 
 
 def main() -> None:
-    rows = [*of_steps(), *of_runs()]
+    rows = [*of_steps(), *of_fine_tuning(), *of_runs()]
     absent = [f"Not measured yet: {'; '.join(missing())}.", ""] if missing() else []
     commands = [(*row[:4], f"`python benchmarks/{row[4]}`") for row in rows]
     content = [
