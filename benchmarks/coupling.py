@@ -175,9 +175,9 @@ def trained(model: str, labels: int, alphas: tuple[float, ...], **settings: Any)
 
 ENCODER_STEPS = {
     "data.train_rows": 2500,
-    "data.test_rows": 1000,
-    "training.initial_steps": 40,
-    "training.steps": 60,
+    "data.test_rows": 500,
+    "training.initial_steps": 30,
+    "training.steps": 40,
     "model.train_layers": 2,
     "model.max_length": 48,
 }
@@ -199,37 +199,57 @@ CELLS = {
 }
 
 
-def run(name: str, alpha: float, coupling: str) -> dict[str, Any]:
-    """Test accuracy of every seed, and of its start."""
-    cell, scores, starts, ends, seconds = CELLS[name], [], [], [], 0.0
-    method = ESTIMATES.get(coupling)
+def run(name: str, alpha: float, coupling: str, seed: int) -> dict[str, Any]:
+    """Test accuracy of a run, and of its start; one number per head or network in it."""
+    cell, method = CELLS[name], ESTIMATES.get(coupling)
     settings = {**cell.settings, "method.alpha": alpha, "training.return_to_start": False}
     if method is None:
         settings["method.coupling"] = coupling
-    for seed in range(cell.seeds or 1):
-        began = time.process_time()
-        options = {**cell.options, "settings": settings}
-        done = fit(**options, method=method or "drift", seed=seed, onnx=False, quiet=True)
-        seconds += time.process_time() - began
-        test = done.record.test
-        scores += [trial["accuracy"] for trial in test.scores]
-        starts += [trial["accuracy"] for trial in test.start]
-        ends += [str(end) for end in done.record.phases]
-    key = {"cell": name, "alpha": alpha, "coupling": coupling}
-    return {**key, "accuracy": scores, "start": starts, "ends": sorted(set(ends)), "seconds": round(seconds, 1)}
+    began = time.process_time()
+    options = {**cell.options, "settings": settings}
+    done = fit(**options, method=method or "drift", seed=seed, onnx=False, quiet=True)
+    test = done.record.test
+    return {
+        "cell": name,
+        "alpha": alpha,
+        "coupling": coupling,
+        "seed": seed,
+        "accuracy": [trial["accuracy"] for trial in test.scores],
+        "start": [trial["accuracy"] for trial in test.start],
+        "ends": sorted({str(end) for end in done.record.phases}),
+        "seconds": round(time.process_time() - began, 1),
+    }
 
 
 def run_all(names: list[str], minutes: float) -> None:
     began = time.monotonic()
-    done = {(line["cell"], line["alpha"], line["coupling"]) for line in read_lines(LINES)}
-    for name in names or CELLS:
-        for alpha in CELLS[name].alphas:
-            for coupling in CELLS[name].couplings:
-                if (name, alpha, coupling) in done or time.monotonic() - began > 60 * minutes:
-                    continue
-                line = run(name, alpha, coupling)
-                add_line(LINES, line)
-                print(name, alpha, coupling, mean_and_spread(line["accuracy"]), f"{line['seconds']} s", flush=True)
+    done = {(*_key(line), line.get("seed", 0)) for line in read_lines(LINES)}
+    todo = [
+        (name, alpha, coupling, seed)
+        for name in names or CELLS
+        for seed in range(CELLS[name].seeds or 1)
+        for alpha in CELLS[name].alphas
+        for coupling in CELLS[name].couplings
+    ]
+    for each in todo:
+        if each not in done and time.monotonic() - began <= 60 * minutes:
+            line = run(*each)
+            add_line(LINES, line)
+            print(*each, line["accuracy"], f"{line['seconds']} s", flush=True)
+
+
+def _key(line: dict[str, Any]) -> tuple[str, float, str]:
+    return line["cell"], line["alpha"], line["coupling"]
+
+
+def measured() -> dict[tuple[str, float, str], dict[str, list[float]]]:
+    """Accuracies and those of the start, over all seeds, by cell, α and coupling."""
+    runs: dict[tuple[str, float, str], dict[str, list[float]]] = {}
+    for line in sorted(read_lines(LINES), key=lambda line: line.get("seed", 0)):
+        run = runs.setdefault(_key(line), {"accuracy": [], "start": []})
+        run["accuracy"] += line["accuracy"]
+        run["start"] += line["start"]
+    return runs
 
 
 def measure_cost(repeats: int) -> None:
@@ -255,12 +275,12 @@ def measure_cost(repeats: int) -> None:
 
 def page() -> None:
     """Write the page from the lines."""
-    lines = {(line["cell"], line["alpha"], line["coupling"]): line for line in read_lines(LINES)}
+    lines = measured()
     rows, others, worse = [], [], []
     for name, cell in CELLS.items():
         for alpha in cell.alphas:
             scores = {c: lines[name, alpha, c]["accuracy"] for c in cell.couplings if (name, alpha, c) in lines}
-            if not set(COUPLINGS) <= set(scores):
+            if not set(COUPLINGS) <= set(scores) or len(set(map(len, scores.values()))) > 1:
                 continue
             first = lines[name, alpha, "detached"]["start"]
             shared, exact, detached = (scores[c] for c in ("shared", "differentiable", "detached"))

@@ -28,6 +28,7 @@ from drift.data.batches import batches_by_length
 from drift.models.embedding import Embedder
 from drift.models.encoders import FrozenClassifier, encoder_pool, load_encoder
 from drift.models.locating import encoder_path
+from drift.models.onnx_int8 import quantise
 from drift.tasks.heads import linear_head
 from drift.tasks.text.model import TextModel
 
@@ -72,18 +73,11 @@ def ours(path: str, pool: str, precision: str, head: Any) -> Answer:
 
 def onnx_answers(model: TextModel, folder: Path) -> dict[str, tuple[Answer, float]]:
     """The exported file in float32 and in int8, and their sizes in MB."""
-    import onnx
     import onnxruntime
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    whole, ready, small = folder / "model.onnx", folder / "ready.onnx", folder / "model_int8.onnx"
+    whole, small = folder / "model.onnx", folder / "model_int8.onnx"
     model.export_onnx(whole)
-    graph = onnx.load(whole)
-    del graph.graph.value_info[:]  # shapes by torch's exporter, which the quantiser's shape inference contradicts
-    onnx.save(graph, ready)
-    quantize_dynamic(
-        ready, small, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gemm"]
-    )
+    quantise(whole, small)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
 

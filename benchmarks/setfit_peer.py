@@ -27,13 +27,13 @@ ITERATIONS = 5  # pairs of one label per labelled text, and as many pairs of two
 MAX_LENGTH = 256  # tokens, as in `drift fit`
 
 
-def encoder(folder: str) -> Any:
-    """The encoder as `drift fit` uses it: first token, vectors of length 1."""
+def encoder(folder: str, pool: str = "cls") -> Any:
+    """The encoder as `drift fit` uses it: for bge, the first token; vectors of length 1."""
     import torch
     from sentence_transformers import SentenceTransformer, models
 
     words = models.Transformer(folder, max_seq_length=MAX_LENGTH, model_args={"dtype": torch.float32})
-    pooling = models.Pooling(words.get_embedding_dimension(), pooling_mode="cls")
+    pooling = models.Pooling(words.get_embedding_dimension(), pooling_mode=pool)
     return SentenceTransformer(modules=[words, pooling, models.Normalize()], device="cpu")
 
 

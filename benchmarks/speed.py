@@ -1,21 +1,25 @@
 """Write docs/results/speed.md from what other benchmarks measured: `python benchmarks/speed.py`.
 
-Reads step.json, predict.json, startup.json, fit_profile.json, coupling.jsonl and finetune.jsonl in docs/results; rows
-whose file or entry is missing are named as not measured.
+Reads step.json, finetune_step.json, predict.json, startup.json, fit_profile.json, coupling.jsonl and
+finetune.jsonl in docs/results; rows whose file or entry is missing are named as not measured.
 """
 
 import json
 from typing import Any
 
-from coupling import ENCODER
-from coupling import LINES as COUPLINGS
+from coupling import ENCODER, measured
 from drift.runs.comparing.statistics import paired_t
 from drift.tasks.scoring import mean_and_spread
 from finetune import SECTION, render
-from recorded import RESULTS, read_lines, table
+from recorded import RESULTS, table
 
 PAGE = RESULTS / "speed.md"
 STUDENTS = {"mlp": "an MLP of 10,000 weights", "encoder": ENCODER, "bge-small": "bge-small-en-v1.5"}
+WAYS = {
+    "bfloat16": "all layers in bfloat16",
+    "lora": "LoRA in all layers, bfloat16",
+    "upper": "the upper third on stored states, bfloat16",
+}
 SHARED, MEMORY = "drift shared / self-training", 1.05  # the target of peak memory
 Row = tuple[str, str, str, str, str]  # what, relative to, ratio, target, command
 
@@ -80,9 +84,11 @@ def of_runs() -> list[Row]:
             rows.append(
                 (what, f"{found['target']:g} seconds", *judged(seconds / found["target"], 1), f"fit_profile.py {state}")
             )
-    for way, found in loaded("predict.json").get("ways", {}).items():
+    predicted = loaded("predict.json")
+    for way, found in predicted.get("ways", {}).items():
         if way != "sentence-transformers":
-            what = "texts per second of " + (f"{way}" if way.startswith("ONNX") else f"`drift predict`, {way}")
+            what = f"texts per second of {'' if way.startswith('ONNX') else '`drift predict`, '}{way}"
+            what += f", {predicted['texts']} texts a call, agreement {100 * found['agreement']:.1f} %"
             middle, low, high = found["speed_of_peer"]
             rows.append(
                 (
@@ -96,6 +102,23 @@ def of_runs() -> list[Row]:
     if found := loaded("startup.json"):
         rows.append(("`drift --help`", "a bare interpreter", *judged(found["ratio"], found["target"]), "startup.py"))
     return rows
+
+
+def of_fine_tuning() -> list[Row]:
+    """Steps of fine-tuning."""
+    ways = loaded("finetune_step.json").get("ways", {})
+    quartiles = "{median:.2f} ({q1:.2f} to {q3:.2f})"
+    return [
+        (
+            f"a step of fine-tuning bge-small-en-v1.5, {WAYS[way]}",
+            "all layers in float32",
+            quartiles.format(**found["of_float32"]),
+            "",
+            "finetune_step.py",
+        )
+        for way, found in ways.items()
+        if way in WAYS
+    ]
 
 
 def missing() -> list[str]:
@@ -126,15 +149,15 @@ def profile() -> list[str]:
 
 def precision() -> list[str]:
     """Accuracy of fine-tuning in bfloat16 and in float32."""
-    runs = {line["cell"]: line["accuracy"] for line in read_lines(COUPLINGS) if line["coupling"] == "differentiable"}
-    half, whole = runs.get("encoder-30"), runs.get("encoder-30-float32")
+    runs = {cell: run["accuracy"] for (cell, _, coupling), run in measured().items() if coupling == "differentiable"}
+    half, whole = runs.get("encoder-30", []), runs.get("encoder-30-float32", [])
     lines = ["## bfloat16", ""]
-    if half is None or whole is None:
+    if len(half) != len(whole) or len(half) < 2:
         return [*lines, "Not measured yet: the accuracy in bfloat16 beside float32."]
     test, command = paired_t(half, whole), "python benchmarks/coupling.py run --cells encoder-30 encoder-30-float32"
     return [
         *lines,
-        f"{ENCODER} fine-tuned on AG News, 30 labels per class, two of three layers, {len(half)} seeds, 1,000 test",
+        f"{ENCODER} fine-tuned on AG News, 30 labels per class, two of three layers, {len(half)} seeds, 500 test",
         f"texts: test accuracy {mean_and_spread(half)} in bfloat16 and {mean_and_spread(whole)} in float32; difference",
         f"{test.gap()} points, p {test.p_text()}. By `{command}`,",
         "on a processor that computes bfloat16.",
@@ -142,7 +165,7 @@ def precision() -> list[str]:
 
 
 def main() -> None:
-    rows = [*of_steps(), *of_runs()]
+    rows = [*of_steps(), *of_fine_tuning(), *of_runs()]
     absent = [f"Not measured yet: {'; '.join(missing())}.", ""] if missing() else []
     commands = [(*row[:4], f"`python benchmarks/{row[4]}`") for row in rows]
     content = [

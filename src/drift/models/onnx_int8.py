@@ -1,4 +1,4 @@
-"""An ONNX file of a text classifier in int8: a quarter of the size, and faster on processors with int8 products."""
+"""An ONNX file of a text classifier with products in int8: smaller, and faster on processors with int8 products."""
 
 import os
 import tempfile
