@@ -45,7 +45,7 @@ def draw(rows: pd.DataFrame, how: str, labels: int, number: int) -> Draw:
     return Draw(pd.DataFrame({"text": train["text"], "label": visible}), test, test[:0], list(gold))
 
 
-def run(rows: pd.DataFrame, name: str, numbers: range) -> None:
+def run(rows: pd.DataFrame, name: str, numbers: range, true_shares: bool) -> None:
     """Measure what is missing: all choices of labels of the first draw, then of the second."""
     from default import all_scores
 
@@ -55,7 +55,7 @@ def run(rows: pd.DataFrame, name: str, numbers: range) -> None:
             if (name, how, labels, number) in done:
                 continue
             tables = draw(rows, how, labels, number)
-            scores = all_scores(tables, true_shares=True, with_dev=False)
+            scores = all_scores(tables, true_shares=true_shares, with_dev=False)
             line = {"table": name, "how": how, "labels": labels, "draw": number, "classes": len(tables.shares)}
             line["given"] = int((tables.train["label"] != "").sum())
             add_line(LINES, {**line, "largest": round(max(tables.shares.values()), 4), "scores": scores})
@@ -71,7 +71,7 @@ def section() -> list[str]:
     for measure, title in (("accuracy", "Accuracy"), ("macro_f1", "Macro-F1")):
         rows = []
         for (name, how, labels), lines in sorted(cells.items()):
-            scores = [_mean([100 * line["scores"][column][measure] for line in lines]) for column in COLUMNS]
+            scores = [_mean([line["scores"].get(column, {}).get(measure) for line in lines]) for column in COLUMNS]
             largest = f"{100 * np.mean([line['largest'] for line in lines]):.0f} %"
             given = f"{labels} {how}" if how == "per class" else f"{lines[0]['given']} {how}"
             rows.append([name, lines[0]["classes"], largest, given, len(lines), *scores])
@@ -97,7 +97,11 @@ def _below(gains: list[float]) -> int:
     return sum(gain < -0.01 for gain in gains)
 
 
-def _mean(values: list[float]) -> str:
+def _mean(values: list[float | None]) -> str:
+    """Mean and deviation in %; empty if a draw was run without this column."""
+    if None in values:
+        return ""
+    values = [100 * value for value in values]
     return f"{np.mean(values):.1f}" + (f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else "")
 
 
@@ -109,6 +113,7 @@ if __name__ == "__main__":
     parser.add_argument("--text", default="text", help="column with the texts")
     parser.add_argument("--label", default="label", help="column with the labels")
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--true-shares", action="store_true", help="repeat each run with the true class shares")
     parser.add_argument("--first", type=int, default=0, help="number of the first draw")
     arguments = parser.parse_args()
     if arguments.command == "show":
@@ -122,4 +127,4 @@ if __name__ == "__main__":
             parser.error(f"{arguments.table} has no column {missing.pop()!r}; its columns: {', '.join(rows.columns)}")
         rows = rows.rename(columns={arguments.text: "text", arguments.label: "label"})[["text", "label"]]
         numbers = range(arguments.first, arguments.first + arguments.draws)
-        run(rows[rows["label"] != ""], arguments.name or arguments.table.stem, numbers)
+        run(rows[rows["label"] != ""], arguments.name or arguments.table.stem, numbers, arguments.true_shares)

@@ -147,9 +147,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     kept_ : {"game", "start"}
         Which of the two the student is. The start is kept if the game made the given labels less likely, judged by the
         predictions of their unlabelled neighbours, moved the shares of predicted classes away from `prior_`, or moved
-        more than 1 % of the rows into or out of classes whose share cannot be known. A class is such a class, and `fit`
-        warns of it, if labels were drawn at random, few are of the class, and these are not recognised if they are left
-        out.
+        more than 2 % of the rows into classes whose share cannot be known. A class is such a class, and `fit` warns of
+        it, if labels were drawn at random, few are of the class, and these are not recognised if they are left out.
 
     kept_reason_ : str
         What this choice is based on.

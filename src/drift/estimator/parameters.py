@@ -143,7 +143,7 @@ def _warn_of_unknown(held: np.ndarray, labels: np.ndarray, classes: np.ndarray) 
     more = f" and {held.sum() - 1} more classes" if held.sum() > 1 else ""
     warnings.warn(
         f"{(labels == first).sum()} of {len(labels)} labels are of class {classes[first]}{more}, too few to know how"
-        " common it is: self-training leaves it as it was; label more rows of it, or give the class shares as prior",
+        " common it is: self-training does not enlarge it; label more rows of it, or give the class shares as prior",
         UserWarning,
         stacklevel=2,
     )

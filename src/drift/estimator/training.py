@@ -34,7 +34,7 @@ MOST_INITIAL_STEPS, MOST_STEPS = 400, 400  # of "auto"
 PROBE_ROWS = 2000  # rows on which convergence of the game is judged
 WORST_DROP = 0.05  # the game is rejected if the log-likelihood of the labels drops by more,
 WORST_SHIFT = 0.1  # or if its class shares are that much further from the prior than those of the start,
-MOST_MOVED = 0.01  # or if it moved a larger share of the rows into or out of classes whose share cannot be known
+MOST_MOVED = 0.02  # or if it moved a larger share of the rows into classes whose share cannot be known
 
 
 @dataclass
@@ -148,8 +148,8 @@ def _keep_the_better(
     """Return to the start if the game made it worse.
 
     It did if the labels became less likely, judged by predictions of their unlabelled neighbours, if the shares of
-    the predicted classes moved away from the prior (total variation), or if rows were moved into or out of classes
-    whose share cannot be known.
+    the predicted classes moved away from the prior (total variation), or if rows were moved into classes whose share
+    cannot be known.
     """
     student = classifier.student_
     if start is None or classifier.steps != "auto":
@@ -173,17 +173,15 @@ def _keep_the_better(
         f" distance of predicted class shares to the prior: game {game_shift:.3f}, start {start_shift:.3f}"
     )
     if result.prior.held is not None:
-        result.kept_reason += (
-            f"; the game moved {100 * moved:.1f} % of the rows into or out of classes of unknown share"
-        )
+        result.kept_reason += f"; the game moved {100 * moved:.1f} % of the rows into classes of unknown share"
 
 
 def _moved(before: Tensor, after: Tensor, held: np.ndarray | None) -> float:
-    """The share of rows that were moved into or out of classes `held`, `(C,)`. before, after: probabilities."""
+    """The share of rows that were moved into one of the classes `held`, `(C,)`. before, after: probabilities."""
     if held is None:
         return 0.0
-    is_held, old, new = torch.from_numpy(held), before.argmax(1), after.argmax(1)
-    return float(((is_held[old] | is_held[new]) & (old != new)).double().mean())
+    into = torch.from_numpy(held)
+    return float((into[after.argmax(1)] & (before.argmax(1) != after.argmax(1))).double().mean())
 
 
 def _shift(p: Tensor, shares: np.ndarray) -> float:
