@@ -68,7 +68,18 @@ def run_spacy(python: str, cell: str, chosen: list[dict[str, Any]], aside: Path,
     train_rows = [{**row, "labels": as_iob2(row["labels"], plain)} for row in chosen]
     train, held_out, out = write(aside / "few.jsonl", train_rows), write(aside / "test.jsonl", test), aside / "out.json"
     script = Path(__file__).with_name("spacy_peer.py")
-    arguments: list[Any] = ["--train", train, "--test", held_out, "--out", out, "--epochs", str(EPOCHS), "--seed", str(seed)]
+    arguments: list[Any] = [
+        "--train",
+        train,
+        "--test",
+        held_out,
+        "--out",
+        out,
+        "--epochs",
+        str(EPOCHS),
+        "--seed",
+        str(seed),
+    ]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([python, script, *arguments], check=True, env=environment)
     answer = json.loads(out.read_text(encoding="utf-8"))
