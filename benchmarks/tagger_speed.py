@@ -4,10 +4,10 @@
     python benchmarks/tagger_speed.py render
 
 Processor time of one thread on SENTENCES training sentences of CoNLL-03, in batches of 32; each row is measured once
-per round, in turn, and the median counts. `drift fit` trains the upper layers on stored states of the lower ones, which are
-computed once before; that is a row of its own. The Trainer trains all layers, in float32 as it does by default. spaCy's
-pipeline has no encoder that was trained elsewhere. `run` writes docs/results/tagger_speed.json; `render` writes the
-table in docs/results/taggers.md.
+per round, in turn, and the median counts. `drift fit` trains the upper layers on stored states of the lower ones, which
+are computed once before; that is a row of its own. The Trainer trains all layers, in float32 as it does by default.
+spaCy's pipeline has no encoder that was trained elsewhere. `run` writes docs/results/tagger_speed.json; `render` writes
+the table in docs/results/taggers.md.
 """
 
 import argparse
