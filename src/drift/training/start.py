@@ -28,6 +28,7 @@ LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the 
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
 DRIFT = 0.35  # total variation between the shares that were aimed at and those of the final predictions
 MOST_CHANGED = 0.5  # of the answers outside the commonest class, where no class shares were aimed at
+FOLLOWED = 512  # labelled rows on which the game is compared with its start
 LEFT = 0.2  # of the labelled answers outside the commonest class: more than the start that left their labels
 CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
 
@@ -77,10 +78,10 @@ def choose(run: "Trainer") -> Choice:
 
     A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
     balanced towards, as they do when a class is taken over by another; without balancing, if most answers outside the
-    commonest class have changed since the start, or if weak labels that the game learned from, too, are followed
-    clearly less than by the start. If labels were left out, all trials are judged
-    together: the game is given up if it has clearly fewer of them right than the start. (Their likelihood would blame
-    the game for its confidence, which the temperature corrects.)
+    commonest class have changed since the start, or if it follows weak labels that it learned from, too, clearly less
+    than the start does. If labels were left out, all trials are judged together: the game is given up if it has clearly
+    fewer of them right than the start. (Their likelihood would blame the game for its confidence, which the temperature
+    corrects.)
     """
     trials = run.trials or 1
     if run.keeps_start:
@@ -128,7 +129,7 @@ def _follows_labels(run: "Trainer") -> Choice:
 
 def _left_labels(run: "Trainer") -> float:
     """The share of labelled answers that differ from their label, among those outside the commonest class."""
-    rows, labels = run.data.labeled.first(WATCHED)
+    rows, labels = run.data.labeled.first(FOLLOWED)
     predicted = predict(run.method, run.data.labeled.examples, rows, run.machine, trials=run.trials).argmax(-1)
     known = labels >= 0
     return changed_share(predicted[known], labels[known])
