@@ -62,16 +62,30 @@ def as_iob2(tags: list[str], plain: bool) -> list[str]:
     return tags_of(spans_of(tags, "IO"), len(tags)) if plain else tags
 
 
+def peer_environment() -> dict[str, str]:
+    """The variables of this process without its modules."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def run_spacy(python: str, cell: str, chosen: list[dict[str, Any]], aside: Path, seed: int) -> dict[str, Any]:
     plain = cell == "mitr"
     test = rows_of(cell, "test")
     train_rows = [{**row, "labels": as_iob2(row["labels"], plain)} for row in chosen]
     train, held_out, out = write(aside / "few.jsonl", train_rows), write(aside / "test.jsonl", test), aside / "out.json"
     script = Path(__file__).with_name("spacy_peer.py")
-    arguments: list[Any] = ["--train", train, "--test", held_out, "--out", out]
-    arguments += ["--epochs", str(EPOCHS), "--seed", str(seed)]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([python, script, *arguments], check=True, env=environment)
+    arguments: list[Any] = [
+        "--train",
+        train,
+        "--test",
+        held_out,
+        "--out",
+        out,
+        "--epochs",
+        str(EPOCHS),
+        "--seed",
+        str(seed),
+    ]
+    subprocess.run([python, script, *arguments], check=True, env=peer_environment())
     answer = json.loads(out.read_text(encoding="utf-8"))
     tags = [[tag[2:] if plain and tag != "O" else tag for tag in sentence] for sentence in answer["tags"]]
     classes = sorted({tag for row in test for tag in row["labels"]} | {tag for each in tags for tag in each})

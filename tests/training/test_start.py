@@ -166,3 +166,18 @@ def test_shares_are_estimated_for_every_trial_and_survive_a_snapshot() -> None:
     other.method.load_state_dict(run.method.state_dict())
     assert other.method.shares == outcome.shares
     assert other.method.game.strategy == run.method.game.strategy
+
+
+@pytest.mark.parametrize(("kept", "given_up"), [(True, True), (False, False)])
+def test_a_game_that_leaves_the_labels_of_both_phases_is_given_up(kept: bool, given_up: bool) -> None:
+    run = trainer(replace(data(), weak=True), method_settings={"class_mass": False}, keep_weak_labels=kept)
+    outcome = run.run()
+    assert outcome.choice is not None
+    assert outcome.choice.start_kept == (False,) * TRIALS
+    with torch.no_grad():
+        for parameter in run.method.student.parameters():
+            parameter.neg_()
+    run.first_classes = None if run.first_classes is None else 1 - run.first_classes
+    choice = module.choose(run)
+    assert choice.start_kept == (given_up,) * TRIALS
+    assert ("weak labels are not followed" in choice.reason) == given_up

@@ -76,6 +76,10 @@ class Labeled:
         """Number of labels per trial that `pair` returns for these positions."""
         return positions.shape[-1]
 
+    def first(self, rows: int) -> tuple[Tensor, Tensor]:
+        """The first row numbers, and the labels of all targets in these rows, -1 where unknown."""
+        return self.rows[..., :rows], self.labels[..., :rows]
+
     def pair(self, positions: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and labels: class indices, or distributions `(..., N, C)` if labels are soft.
 

@@ -28,6 +28,8 @@ LEFT_OUT = "left out"  # labels that were left out for cross-fitting, among the 
 WATCHED = 2048  # unlabelled rows from which the class shares of predictions are taken
 DRIFT = 0.35  # total variation between the shares that were aimed at and those of the final predictions
 MOST_CHANGED = 0.5  # of the answers outside the commonest class, where no class shares were aimed at
+FOLLOWED = 512  # labelled rows on which the game is compared with its start
+LEFT = 0.2  # of the labelled answers outside the commonest class: more than the start that left their labels
 CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
 
 
@@ -76,9 +78,10 @@ def choose(run: "Trainer") -> Choice:
 
     A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
     balanced towards, as they do when a class is taken over by another; without balancing, if most answers outside the
-    commonest class have changed since the start. If labels were left out, all trials are judged
-    together: the game is given up if it has clearly fewer of them right than the start. (Their likelihood would blame
-    the game for its confidence, which the temperature corrects.)
+    commonest class have changed since the start, or if it follows weak labels that it learned from, too, clearly less
+    than the start does. If labels were left out, all trials are judged together: the game is given up if it has clearly
+    fewer of them right than the start. (Their likelihood would blame the game for its confidence, which the temperature
+    corrects.)
     """
     trials = run.trials or 1
     if run.keeps_start:
@@ -100,15 +103,36 @@ def choose(run: "Trainer") -> Choice:
 
 
 def _stable(run: "Trainer") -> Choice:
-    """Return to the start if most rows that are not in the commonest class have another class than at θinit."""
+    """Return to the start if the game's answers have moved away from it, or from the labels of both phases."""
     assert run.data.unlabeled is not None
     trials, before = run.trials or 1, run.first_classes
     if before is None or getattr(run.method.settings, "class_mass", True):
         return Choice((False,) * trials)
     changed = changed_share(before, watched_classes(run.method, run.data.unlabeled, run.machine))
-    unstable = changed > MOST_CHANGED
-    reason = f"{100 * changed:.0f} % of the answers outside the commonest class changed" if unstable else ""
-    return Choice((unstable,) * trials, reason)
+    if changed > MOST_CHANGED:
+        reason = f"{100 * changed:.0f} % of the answers outside the commonest class changed"
+        return Choice((True,) * trials, reason)
+    return _follows_labels(run) if run.data.weak and run.settings.keep_weak_labels else Choice((False,) * trials)
+
+
+def _follows_labels(run: "Trainer") -> Choice:
+    """Return to the start if the game gives clearly fewer labelled rows their label."""
+    trials, after = run.trials or 1, _left_labels(run)
+    game = {name: value.detach().clone() for name, value in run.method.student.state_dict().items()}
+    run.method.student.load_state_dict(run.start.weights)
+    before = _left_labels(run)
+    run.method.student.load_state_dict(game)
+    left = after - before > LEFT
+    reason = f"{100 * after:.0f} % of the weak labels are not followed, by the start {100 * before:.0f} %"
+    return Choice((left,) * trials, reason if left else "")
+
+
+def _left_labels(run: "Trainer") -> float:
+    """The share of labelled answers that differ from their label, among those outside the commonest class."""
+    rows, labels = run.data.labeled.first(FOLLOWED)
+    predicted = predict(run.method, run.data.labeled.examples, rows, run.machine, trials=run.trials).argmax(-1)
+    known = labels >= 0
+    return changed_share(predicted[known], labels[known])
 
 
 def _drifts(shares: Sequence[Shares], classes: np.ndarray) -> list[float]:

@@ -11,7 +11,7 @@ import pytest
 import drift
 from drift.data.labels import UNLABELED
 from drift.errors import FileError
-from drift.tasks.tokens.voting import add_votes, best_weight, voted, votes_of
+from drift.tasks.tokens.voting import WITHOUT_DEV, add_votes, best_weight, voted, votes_of
 from drift.weak import TokenRuleSet, rule
 from drift.weak.token_matching import Sentence
 from tests.runs.small import metrics_of, small_fit
@@ -101,7 +101,7 @@ def test_a_run_votes_in_its_scores_and_after_loading(
     out = tmp_path / "run"
     run = small_fit(train, encoder, task="tokens", rules=rules, test=test, finetune=finetune, out=out, **dev)
     votes = metrics_of(out)["rule_votes"]
-    assert (votes["weight"] == 2 and "dev" not in votes) if not with_dev else len(votes["dev"]) == 5
+    assert (votes["weight"] == WITHOUT_DEV and "dev" not in votes) if not with_dev else len(votes["dev"]) == 5
     assert any("vote in the tagger" in note for note in run.notes)
     (tmp_path / "places.csv").unlink()
     opened = drift.load(out)

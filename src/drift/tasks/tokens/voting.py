@@ -16,7 +16,7 @@ from drift.weak.token_labeling import label_tokens
 from drift.weak.token_rules import TokenRuleSet
 
 WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0)  # that are tried on dev
-WITHOUT_DEV = 2.0  # weak tags cannot tell how good the rules are that they come from, so the model has the last word
+WITHOUT_DEV = 8.0  # weak tags cannot tell how good their rules are: only a tagger that is very sure overrules them
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ class LabeledWords(Labeled):
     def targets(self, places: Tensor) -> int:
         return int((self.labels[self.examples.words(self.rows[places])] >= 0).sum())
 
+    def first(self, rows: int) -> tuple[Tensor, Tensor]:
+        return self.rows[:rows], self.labels[self.examples.words(self.rows[:rows])]
+
     def pair(self, places: Tensor) -> tuple[Inputs, Tensor]:
         rows = self.rows[places]
         labels = self.labels[self.examples.words(rows)]

@@ -1,0 +1,89 @@
+"""The dictionary in distant tags, applied to other sentences: what rules would do whose tags exist for train only.
+
+    DRIFT_DATA=... python benchmarks/recovered.py
+
+A phrase is in the dictionary if most of its mentions in the training sentences have one and the same weak type. It is
+searched for by the gazetteer rule of the package, as it is written (`case: exact`). One line per dataset and part goes
+to docs/results/recovered.jsonl, for the table in docs/results/taggers.md. Nothing is trained.
+"""
+
+import gzip
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.data.tags import spans_of
+from drift.tasks.tokens.tagging import Tagging
+from drift.weak.token_labeling import label_tokens
+from drift.weak.token_rules import TokenRuleSet
+from recorded import RESULTS, add_line, read_lines
+
+LINES = RESULTS / "recovered.jsonl"
+CELLS = ("webpage", "wikigold", "conll03")
+MOST = 0.5  # of the mentions of a phrase that must have its type
+
+
+def rows_of(cell: str, part: str) -> list[dict[str, Any]]:
+    with gzip.open(Path(os.environ["DRIFT_DATA"]) / cell / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def rules_of(types: Mapping[str, str]) -> TokenRuleSet:
+    by_type: dict[str, list[str]] = defaultdict(list)
+    for phrase, entity_type in types.items():
+        by_type[entity_type].append(phrase)
+    return TokenRuleSet(
+        [
+            {"name": entity_type, "phrases": phrases, "type": entity_type, "case": "exact"}
+            for entity_type, phrases in by_type.items()
+        ],
+        ties="order",
+    )
+
+
+def recovered(tokens: Sequence[Sequence[str]], tags: Sequence[Sequence[str | None]]) -> TokenRuleSet:
+    """A gazetteer of the phrases that the weak tags have."""
+    spans = [spans_of([tag or "O" for tag in sentence], "IOB2") for sentence in tags]
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for words, those in zip(tokens, spans, strict=True):
+        for span in those:
+            votes[" ".join(words[span.start : span.end])][span.type] += 1
+    types = {phrase: counts.most_common(1)[0][0] for phrase, counts in votes.items()}
+    seen: Counter[str] = Counter()
+    for words, sentence in zip(tokens, label_tokens(tokens, rules_of(types), ties="order").tags, strict=True):
+        seen.update(" ".join(words[span.start : span.end]) for span in spans_of(sentence, "IOB2"))
+    kept = {phrase: kind for phrase, kind in types.items() if votes[phrase][kind] >= MOST * max(1, seen[phrase])}
+    return rules_of(kept)
+
+
+def main() -> None:
+    done = {(line["cell"], line["part"]) for line in read_lines(LINES)}
+    for cell in CELLS:
+        train = rows_of(cell, "train")
+        rules = recovered([row["tokens"] for row in train], [row["weak"] for row in train])
+        for part in ("dev", "test"):
+            if (cell, part) in done:
+                continue
+            rows = rows_of(cell, part)
+            tags = label_tokens([row["tokens"] for row in rows], rules, ties="order").tags
+            pairs = [
+                (tag or "O", true)
+                for row, each in zip(rows, tags, strict=True)
+                for tag, true in zip(each, row["labels"], strict=True)
+            ]
+            names = sorted({tag for pair in pairs for tag in pair})
+            codes = np.array([[names.index(tag) for tag in pair] for pair in pairs])
+            sizes = np.array([len(row["tokens"]) for row in rows])
+            scores = Tagging(names, sizes, True).scores(codes[:, 0], codes[:, 1])
+            line = {"cell": cell, "part": part, **{name: scores[name] for name in ("f1", "precision", "recall")}}
+            add_line(LINES, line)
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
