@@ -3,7 +3,7 @@
 from drift.report.page import Section, Table
 from drift.tasks.record import ClassRecord, SourcesRecord
 
-SHOWN = 70  # characters of a text in a terminal
+SHOWN, ON_PAGE = 70, 140  # characters of a text in a terminal, and on the page
 MOST_PAIRS = 15  # pairs of sources that are listed, those that disagree most
 
 
@@ -32,6 +32,10 @@ def source_sections(record: ClassRecord) -> list[Section]:
     ]
     if any(each.accuracy.of for each in found.sources):
         text.append("Accuracy is measured on texts with a gold label. Nothing was selected by it.")
+    if record.source_changes:
+        text.append(
+            "Start and result: how often the model agrees with the votes of a source, before and after self-training."
+        )
     tables = [Table(*_sources(record, found))]
     if len(found.agreement) > 1:
         pairs = sorted(found.agreement, key=lambda pair: pair.agree.rate if pair.agree.of else 2.0)[:MOST_PAIRS]
@@ -69,26 +73,30 @@ def _caught_section(found: SourcesRecord) -> Section:
             if found.mixture
             else "The texts form no groups that fit the names, so that only their similarity to the names counts."
         )
-    rows = [[each.name, f"{each.texts:,}", f"{each.labeled:,}", " | ".join(each.examples)] for each in found.caught]
+    rows = [
+        [*([each.name, f"{each.texts:,}", f"{each.labeled:,}"] if place == 0 else [""] * 3), shortened(text, ON_PAGE)]
+        for each in found.caught
+        for place, text in enumerate(each.examples or ["-"])
+    ]
     return Section("What the class names caught", text, [Table(["class", "texts", "labelled", "nearest texts"], rows)])
 
 
 def _sources(record: ClassRecord, found: SourcesRecord) -> tuple[list[str], list[list[str]]]:
     several, judged = len(found.sources) > 1, any(each.accuracy.of for each in found.sources)
     changes = {each.name: each for each in record.source_changes or []}
-    headings = ["source", "votes for", "coverage"]
+    headings = ["source", "coverage"]
     headings += (["estimated accuracy"] if several else []) + (["accuracy"] if judged else [])
-    headings += ["start agrees", "result agrees"] if changes else []
+    headings += (["start agrees", "result agrees"] if changes else []) + ["votes for"]
     rows = []
     for each in found.sources:
         counts = [f"{name} {count:,}" for name, count in each.labels.items() if count]
-        row = [each.name, ", ".join(counts) or "-", f"{each.coverage.rate:.1%}"]
+        row = [each.name, f"{each.coverage.rate:.1%}"]
         row += [_percent(each.estimated_accuracy)] if several else []
         row += [str(each.accuracy)] if judged else []
         if changes:
             change = changes.get(each.name)
             row += ["-", "-"] if change is None else [_percent(change.start.rate), _percent(change.result.rate)]
-        rows.append(row)
+        rows.append([*row, ", ".join(counts) or "-"])
     return headings, rows
 
 
@@ -96,5 +104,5 @@ def _percent(share: float | None) -> str:
     return "-" if share is None or share != share else f"{share:.1%}"
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+def shortened(text: str, most: int = SHOWN) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
