@@ -36,7 +36,9 @@ def source_sections(record: ClassRecord) -> list[Section]:
         text.append(
             "Start and result: how often the model agrees with the votes of a source, before and after self-training."
         )
-    tables = [Table(*_sources(record, found))]
+    headings, rows = _sources(record, found)
+    headings, *rows = ([row[0], *row[2:], row[1]] for row in (headings, *rows))  # the long cells last
+    tables = [Table(headings, rows)]
     if len(found.agreement) > 1:
         pairs = sorted(found.agreement, key=lambda pair: pair.agree.rate if pair.agree.of else 2.0)[:MOST_PAIRS]
         rows = [[pair.first, pair.second, str(pair.agree)] for pair in pairs]
@@ -84,19 +86,19 @@ def _caught_section(found: SourcesRecord) -> Section:
 def _sources(record: ClassRecord, found: SourcesRecord) -> tuple[list[str], list[list[str]]]:
     several, judged = len(found.sources) > 1, any(each.accuracy.of for each in found.sources)
     changes = {each.name: each for each in record.source_changes or []}
-    headings = ["source", "coverage"]
+    headings = ["source", "votes for", "coverage"]
     headings += (["estimated accuracy"] if several else []) + (["accuracy"] if judged else [])
-    headings += (["start agrees", "result agrees"] if changes else []) + ["votes for"]
+    headings += ["start agrees", "result agrees"] if changes else []
     rows = []
     for each in found.sources:
         counts = [f"{name} {count:,}" for name, count in each.labels.items() if count]
-        row = [each.name, f"{each.coverage.rate:.1%}"]
+        row = [each.name, ", ".join(counts) or "-", f"{each.coverage.rate:.1%}"]
         row += [_percent(each.estimated_accuracy)] if several else []
         row += [str(each.accuracy)] if judged else []
         if changes:
             change = changes.get(each.name)
             row += ["-", "-"] if change is None else [_percent(change.start.rate), _percent(change.result.rate)]
-        rows.append([*row, ", ".join(counts) or "-"])
+        rows.append(row)
     return headings, rows
 
 
