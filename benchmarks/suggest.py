@@ -117,8 +117,8 @@ def tables() -> None:
     lines = read_lines(LINES)
     headings = ["data", "rows", "draws", *(f"{size} labels" for size in SIZES), "largest class"]
     saved = table(["data", "random rows", "suggested rows for the same accuracy"], _saving_rows(lines))
-    game = table(headings, _score_rows(lines, "game"))
-    replace_tables(PAGE, table(headings, _score_rows(lines, "linear")), saved, game)
+    linear, game = (table(headings, _score_rows(lines, learner)) for learner in ("linear", "game"))
+    replace_tables(PAGE, linear, saved, game)
     _draw_figure(lines)
 
 
@@ -135,8 +135,9 @@ def _score_rows(lines: list[dict[str, Any]], learner: str) -> Iterator[list[str]
     for dataset, title in DATASETS.items():
         for way, name in WAYS.items():
             scores = 100 * _curves(lines, learner, dataset, way)
-            if len(scores) > 1:
-                cells = [f"{column.mean():.1f} ± {column.std(ddof=1):.1f}" for column in scores.T]
+            if len(scores):
+                spread = [f" ± {column.std(ddof=1):.1f}" if len(scores) > 1 else "" for column in scores.T]
+                cells = [f"{column.mean():.1f}{each}" for column, each in zip(scores.T, spread, strict=True)]
                 largest = 100 * _curves(lines, learner, dataset, way, "largest_class").mean()
                 yield [title, name, str(len(scores)), *cells, f"{largest:.0f} %"]
 

@@ -23,7 +23,8 @@ import torch
 import transformers
 
 from drift.data.windows import make_windows
-from drift.models.encoders import encoder_part, encoder_path, load_tagger
+from drift.models.encoders import encoder_part, load_tagger
+from drift.models.locating import encoder_path
 from drift.runs.fit import fit
 from drift.tasks.encoder_split import split_encoder
 from drift.tasks.tokens.settings import TokenModelSettings

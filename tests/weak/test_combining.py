@@ -90,6 +90,10 @@ def test_sources_that_say_nothing_are_reported() -> None:
     assert "says 'a' on each of its 3 rows" in faults(from_codes("anna", "column", np.zeros(3, int), 2), ["a", "b"])[0]
     assert "abstains on every row" in faults(from_codes("ben", "column", np.full(3, -1), 2), ["a", "b"])[0]
     assert faults(from_codes("carl", "column", np.array([0, 1, -1]), 2), ["a", "b"]) == []
+    names = ["a", "b", "c"]
+    against, same = (votes_of(cells(each), names, "t.csv") for each in (["not b", "not c"], ["not b", "not b"]))
+    assert faults(against, names) == []
+    assert "says 'not b' on each of its 2 rows; it is not used" in faults(same, names)[0]
     with pytest.raises(LabelError, match="no source has a vote"):
         combine([np.zeros((4, 2)), np.zeros((4, 2))])
 

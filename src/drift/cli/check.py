@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from drift.cli.predict import SPREADSHEET
+from drift.cli.table_options import ENCODER, ENCODING, LABEL, MAX_LENGTH, QUIET
 
 if TYPE_CHECKING:
     from drift.quality.findings import TableCheck
@@ -23,13 +24,13 @@ def check(
     page: Path | None = typer.Option(None, dir_okay=False, help="Write all findings as an HTML page."),
     task: str = typer.Option("text", help="text: one label per text; tokens: tagged sentences."),
     text: str | None = typer.Option(None, help="Column with the texts or words; an obvious one is recognised."),
-    label: str | None = typer.Option(None, help="Column with the labels; an obvious one is recognised."),
-    encoder: str = typer.Option("default", help="Encoder of texts, by name or folder."),
-    max_length: int = typer.Option(256, min=3, help="Tokens of a text that the encoder reads."),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    label: str | None = LABEL,
+    encoder: str = ENCODER,
+    max_length: int = MAX_LENGTH,
+    encoding: str = ENCODING,
     spreadsheet: bool = SPREADSHEET,
     seed: int = typer.Option(0, min=0, help="Seed of the folds."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
+    quiet: bool = QUIET,
 ) -> None:
     """Find wrong labels, copies, outliers, empty and truncated texts, and texts in other languages.
 

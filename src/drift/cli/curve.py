@@ -4,18 +4,20 @@ from pathlib import Path
 
 import typer
 
+from drift.cli.table_options import ENCODER, ENCODING, LABEL, MAX_LENGTH, QUIET
+
 
 def curve(
     table: str = typer.Argument(..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz) or Parquet, with labels."),
     out: Path | None = typer.Option(None, "--out", "-o", dir_okay=False, help="Draw the curve: .png, .svg or .pdf."),
     task: str = typer.Option("text", help="text: one label per text."),
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
-    label: str | None = typer.Option(None, help="Column with the labels; an obvious one is recognised."),
-    encoder: str = typer.Option("default", help="Encoder of texts, by name or folder."),
-    max_length: int = typer.Option(256, min=3, help="Tokens of a text that the encoder reads."),
-    encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
+    label: str | None = LABEL,
+    encoder: str = ENCODER,
+    max_length: int = MAX_LENGTH,
+    encoding: str = ENCODING,
     seed: int = typer.Option(0, min=0, help="Seed of folds and orders."),
-    quiet: bool = typer.Option(False, "--quiet", help="No progress bars."),
+    quiet: bool = QUIET,
 ) -> None:
     """Show accuracy against the number of labels, and what more labels would add.
 

@@ -97,6 +97,25 @@ def merge_labels(
     return merged
 
 
+def merge_files(
+    files: Sequence[Filled],
+    names: Sequence[str],
+    contents: Sequence[Sequence[Any]],
+    labels: Sequence[Sequence[Any]],
+    key: Callable[[Any], Hashable] = hash,
+) -> tuple[list[list[Any]], list[str]]:
+    """The labels of several tables with those of all files, and notes. Later files replace labels of earlier ones.
+
+    names, contents, labels: one per table; content and label one per row. key: a hashable value of a content.
+    """
+    result, notes = [list(own) for own in labels], []
+    for filled in files:
+        merged = [merge_labels(filled, *both, key) for both in zip(contents, result, strict=True)]
+        notes += check_used(filled, merged, names)
+        result = [each.labels for each in merged]
+    return result, notes
+
+
 def check_used(filled: Filled, merged: Sequence[Merged], tables: Sequence[str]) -> list[str]:
     """Notes about merged labels; LabelError if a label is of a row that no table has. merged: one per table."""
     used = set().union(*(each.used for each in merged))

@@ -1,22 +1,20 @@
 """`drift.check`: what is suspicious in a table, before anything is trained on it."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drift.data.labels import encode_labels
 from drift.data.table_writer import TableWriter
 from drift.data.tables import source_name
-from drift.errors import ConfigError, DataError
+from drift.errors import ConfigError
 from drift.quality.crossfit import judged
 from drift.quality.findings import Finding, TableCheck, by_issue
 from drift.quality.label_errors import find_label_errors
 from drift.quality.neighbours import nearest, outliers
+from drift.runs.table_options import labeled_vectors, table_options
 from drift.tasks import Task, find_task
 from drift.tasks.parts import CheckOptions
-from drift.training.progress import progress
 
 COLUMNS = ("issue", "row", "label", "suggested", "score", "others", "detail", "text")  # of the table that is written
 FOLDS = 5
@@ -76,9 +74,16 @@ def check(
         With `findings`, a list with row, issue, label, suggested label and more; `found`, their numbers; `joint`, the
         estimated number of labels by label and true class.
     """
-    if max_length < 3:
-        raise ConfigError(f"max_length is {max_length}; give at least 3 tokens")
-    options = CheckOptions(text, label, test, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
+    options = table_options(
+        text=text,
+        label=label,
+        encoder=encoder,
+        max_length=max_length,
+        encoding=encoding,
+        seed=seed,
+        quiet=quiet,
+        test=test,
+    )
     # First, so that a wrong name fails before the work.
     writer = None if out is None else TableWriter(out, spreadsheet=spreadsheet)
     if isinstance(table, np.ndarray) or labels is not None:
@@ -99,14 +104,7 @@ def _check_vectors(vectors: Any, labels: Any, options: CheckOptions) -> TableChe
     """Feature vectors: suspected wrong labels, equal rows and outliers."""
     if options.test is not None:
         raise ConfigError("test is for tables of texts and sentences; leave it out with feature vectors")
-    if labels is None:
-        raise ConfigError("feature vectors were given without labels; give check(X, y)")
-    rows: np.ndarray = np.asarray(vectors, dtype=np.float64)
-    encoded = encode_labels(labels)
-    if rows.ndim != 2 or len(rows) != len(encoded.codes):
-        raise DataError(f"vectors are {rows.shape}, there are {len(encoded.codes)} labels; give (n, D) and n labels")
-    if not np.isfinite(rows).all():
-        raise DataError("a feature is missing or not finite; fill it in")
+    rows, encoded = labeled_vectors(vectors, labels, "check")
     names = [str(name) for name in encoded.classes.tolist()]
     given = [None if code < 0 else names[code] for code in encoded.codes]
     known = np.flatnonzero(encoded.labeled)

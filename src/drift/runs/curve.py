@@ -1,18 +1,16 @@
 """`drift.curve`: would more labels help?"""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drift.data.labels import encode_labels
 from drift.data.tables import source_name
-from drift.errors import ConfigError, DataError, FileError
+from drift.errors import FileError
 from drift.quality.curves import FOLDS, REPEATS, Curve, learning_curve
+from drift.runs.table_options import labeled_vectors, table_options
 from drift.tasks import Task, find_task
 from drift.tasks.parts import CheckOptions
-from drift.training.progress import progress
 
 FORMATS = (".png", ".svg", ".pdf")
 STEPS = 50  # of the drawn line
@@ -67,7 +65,15 @@ def curve(
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"{out} is not a picture; give a name that ends in {', '.join(FORMATS)}")
-    options = CheckOptions(text, label, None, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
+    options = table_options(
+        text=text,
+        label=label,
+        encoder=encoder,
+        max_length=max_length,
+        encoding=encoding,
+        seed=seed,
+        quiet=quiet,
+    )
     if isinstance(table, np.ndarray) or labels is not None:
         drawn = _of_vectors(table, labels, options)
     else:
@@ -78,14 +84,7 @@ def curve(
 
 
 def _of_vectors(vectors: Any, labels: Any, options: CheckOptions) -> Curve:
-    if labels is None:
-        raise ConfigError("feature vectors were given without labels; give curve(X, y)")
-    rows: np.ndarray = np.asarray(vectors, dtype=np.float64)
-    encoded = encode_labels(labels)
-    if rows.ndim != 2 or len(rows) != len(encoded.codes):
-        raise DataError(f"vectors are {rows.shape}, there are {len(encoded.codes)} labels; give (n, D) and n labels")
-    if not np.isfinite(rows).all():
-        raise DataError("a feature is missing or not finite; fill it in")
+    rows, encoded = labeled_vectors(vectors, labels, "curve")
     known, name = encoded.labeled, source_name(vectors)
     with options.progress("Training on parts of the labels", FOLDS * REPEATS) as tick:
         return learning_curve(

@@ -95,7 +95,9 @@ def result(record: RunRecord) -> str:
         return ""
     if interval is not None:
         text += ", 95 % interval {:.1f} to {:.1f}".format(*(100 * end for end in interval))
-    if (ends := _start_and_result(record)) is not None:
+    if record.choice is not None and _kept_start(record):
+        text += f"; the start was kept ({record.choice.reason})"
+    elif (ends := _start_and_result(record)) is not None:
         text += f"; self-training: {100 * ends[0]:.1f} -> {100 * ends[1]:.1f}"
     return text + "".join(f"; {title} {100 * score:.1f}" for title, score in others.items() if score is not None)
 
@@ -121,7 +123,7 @@ def limits(record: RunRecord, confusion: Sequence[Sequence[int]] | None = None) 
     """What limits the result, the most important first, each with what would help. confusion: true by predicted."""
     lines = []
     was_played = any(end.phase == "game" for end in record.phases)  # not where the start suffices
-    if was_played and record.choice is not None and record.choice.kept_start == record.choice.seeds:
+    if was_played and _kept_start(record):
         lines.append("self-training did not help on these data: check labels and class shares, or add labels")
     if any(end.reason in ("maximum", "minutes") for end in record.phases):
         lines.append("training was stopped before it had converged: raise training.steps or --minutes")
@@ -150,10 +152,9 @@ def _most_confused(confusion: Sequence[Sequence[int]]) -> tuple[int, int, int, i
 
 def _gain(record: RunRecord) -> list[str]:
     """ "self-training: 90.5 -> 98.4", or why the start was kept."""
-    choice = record.choice
-    if choice is not None and choice.kept_start == choice.seeds:
+    choice, lines = record.choice, []
+    if choice is not None and _kept_start(record):
         return [f"kept the start: {choice.reason}"]
-    lines = []
     if choice is not None and choice.kept_start:
         lines.append(f"kept the start in {choice.kept_start} of {choice.seeds} seeds: {choice.reason}")
     ends = _start_and_result(record)
@@ -161,6 +162,11 @@ def _gain(record: RunRecord) -> list[str]:
         before, after, where = ends
         lines.insert(0, f"self-training: {100 * before:.1f} -> {100 * after:.1f} ({where})")
     return lines
+
+
+def _kept_start(record: RunRecord) -> bool:
+    """Whether the result is the start, in all seeds."""
+    return record.choice is not None and record.choice.kept_start == record.choice.seeds
 
 
 def _start_and_result(record: RunRecord) -> tuple[float, float, str] | None:

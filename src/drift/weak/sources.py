@@ -17,6 +17,7 @@ from drift.data.labels import listed, normalized_label
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, LabelError
 from drift.settings import nearest
+from drift.weak.ballots import leaders, spoken
 from drift.weak.casting import ABSTAIN
 
 NOT = ("!", "not ")  # beginnings of a cell that excludes a class
@@ -152,10 +153,7 @@ def from_codes(name: str, origin: str, codes: np.ndarray, C: int) -> Source:
 def says_something(source: Source) -> bool:
     """Whether a source tells rows apart: it votes, and not for the same class on all rows."""
     covered = source.covered
-    if not covered.any():
-        return False
-    constant = len(np.unique(source.votes[covered].argmax(-1))) == 1
-    return not (constant and covered.all() and len(covered) > 1)
+    return bool(covered.any()) and not (_constant(source) and covered.all() and len(covered) > 1)
 
 
 def faults(source: Source, classes: Sequence[str]) -> list[str]:
@@ -163,11 +161,18 @@ def faults(source: Source, classes: Sequence[str]) -> list[str]:
     if not source.covered.any():
         check = "check the column" if source.origin == "column" else "see `drift label`"
         return [f"warning: {source.name!r} abstains on every row; it is not used; {check}"]
-    most = source.votes[source.covered].argmax(-1)
-    if len(np.unique(most)) == 1 and source.covered.sum() > 1 and source.origin == "column":
+    count = int(source.covered.sum())
+    if _constant(source) and count > 1 and source.origin == "column":
         end = "check the column" if says_something(source) else "it is not used; check the column"
-        return [f"warning: {source.name!r} says {classes[most[0]]!r} on each of its {len(most):,} rows; {end}"]
+        vote = spoken(source.votes[source.covered][0], classes)
+        return [f"warning: {source.name!r} says {vote!r} on each of its {count:,} rows; {end}"]
     return []
+
+
+def _constant(source: Source) -> bool:
+    """Whether all votes of a source favour the same classes."""
+    favoured = leaders(source.votes[source.covered])
+    return bool((favoured == favoured[:1]).all())
 
 
 def _cell(value: Any, where: str) -> Cell:

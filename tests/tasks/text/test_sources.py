@@ -15,6 +15,7 @@ from drift.errors import ConfigError, DriftError, LabelError
 from drift.runs.fit import request
 from drift.runs.report import write_report
 from drift.runs.run import new_task, prepare
+from drift.runs.summary import limits, result
 from drift.tasks.text.labeling import label_by_names
 from tests.runs.small import WORDS, metrics_of, same_weights, small_encoder, small_fit, small_table, write_csv
 
@@ -70,6 +71,8 @@ def test_class_names_alone_make_a_run_that_predicts_from_its_folder(tmp_path: Pa
     assert all(1 <= len(each["examples"]) <= 3 for each in found["caught"])
     assert metrics["choice"]["kept_start"] == 2
     assert "class names already use all texts" in metrics["choice"]["reason"]
+    assert "the start was kept (labels from class names" in result(run.record)
+    assert not any("did not help" in limit for limit in limits(run.record))
     again = drift.load(tmp_path / "run")
     texts = small_table(6, seed=2)["body"]
     np.testing.assert_array_equal(again.predict_proba(texts), run.predict_proba(texts))
@@ -164,6 +167,19 @@ def test_several_sources_are_combined_and_judged(tmp_path: Path, encoder: str, t
     assert "gpt=gpt_sure" in config
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
     assert "Texts on which sources disagree most" in page
+
+
+def test_votes_against_classes_are_counted_as_such(tmp_path: Path, encoder: str, table: dict[str, list[Any]]) -> None:
+    table["third"] = ["art"] * 4 + table["anna"][4:]
+    table["against"] = [f"not {'sport' if name == 'money' else 'money'}" for name in table["topic"]]
+    source = write_csv(tmp_path / "t.csv", table)
+    found = small_fit(source, encoder, weak=["anna", "ben", "third", "against"], label="topic").record.sources.sources
+    assert found[3].labels == {"art": 0, "money": 0, "sport": 0, "not money": 30, "not sport": 30}
+    assert found[3].accuracy.rate == 1.0
+    assert found[3].estimated_accuracy > 0.9
+    only = write_csv(tmp_path / "only.csv", {"body": table["body"], "against": [*table["against"][:59], "not art"]})
+    with pytest.raises(LabelError, match="name 0 of 3 classes: the others are only excluded"):
+        small_fit(only, encoder, weak="against")
 
 
 def test_rules_and_columns_are_sources_of_one_run(tmp_path: Path, encoder: str, table: Any) -> None:

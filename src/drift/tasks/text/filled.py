@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from drift.data.columns import PREDICTED, WHY, guess_label_column
-from drift.data.filled_labels import check_used, merge_labels, read_filled
+from drift.data.filled_labels import merge_files, read_filled
 from drift.data.tables import read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable, choose_held_out, label_of, read_texts
 from drift.errors import ConfigError
@@ -24,23 +24,19 @@ def with_filled_labels(
     tables = sources.get("labels") or settings.labels
     if not tables:
         return train, None, []
-    texts: list[str] = list(train.texts["text"])
-    labels: Labels = [None] * len(train) if only else train.labels
-    more_texts: list[str] = []
-    more: Labels = []
-    names, notes = [train.name], []
+    names, texts = [train.name], [list(train.texts["text"])]
+    labels: list[Labels] = [[None] * len(train) if only else train.labels]
     if (unlabeled := sources.get("unlabeled")) is not None:
         others = choose_held_out(unlabeled, columns, text=settings.text, need_labels=False, encoding=settings.encoding)
         table = read_texts(unlabeled, others, encoding=settings.encoding)
-        more_texts, more = list(table.texts["text"]), [None] * len(table)
         names.append(table.name)
-    for source in tables:
-        label = settings.label or columns.label
-        filled = read_filled(source, text=columns.text, label=label, encoding=settings.encoding)
-        merged = [merge_labels(filled, texts, labels), merge_labels(filled, more_texts, more)]
-        notes += check_used(filled, merged, names)
-        labels, more = merged[0].labels, merged[1].labels
-    return replace(train, labels=labels), more if any(more) else None, notes
+        texts.append(list(table.texts["text"]))
+        labels.append([None] * len(table))
+    label = settings.label or columns.label
+    files = [read_filled(source, text=columns.text, label=label, encoding=settings.encoding) for source in tables]
+    (own, *others_labels), notes = merge_files(files, names, texts, labels)
+    more = others_labels[0] if others_labels and any(others_labels[0]) else None
+    return replace(train, labels=own), more, notes
 
 
 def ignored_labels(source: Any, train: TextColumns, settings: TextDataSettings) -> list[str]:

@@ -3,7 +3,7 @@
 from drift.report.page import Section, Table
 from drift.tasks.record import ClassRecord, SourcesRecord
 
-SHOWN = 70  # characters of a text in a terminal
+SHOWN, ON_PAGE = 70, 140  # characters of a text in a terminal, and on the page
 MOST_PAIRS = 15  # pairs of sources that are listed, those that disagree most
 
 
@@ -32,7 +32,13 @@ def source_sections(record: ClassRecord) -> list[Section]:
     ]
     if any(each.accuracy.of for each in found.sources):
         text.append("Accuracy is measured on texts with a gold label. Nothing was selected by it.")
-    tables = [Table(*_sources(record, found))]
+    if record.source_changes:
+        text.append(
+            "Start and result: how often the model agrees with the votes of a source, before and after self-training."
+        )
+    headings, rows = _sources(record, found)
+    headings, *rows = ([row[0], *row[2:], row[1]] for row in (headings, *rows))  # the long cells last
+    tables = [Table(headings, rows)]
     if len(found.agreement) > 1:
         pairs = sorted(found.agreement, key=lambda pair: pair.agree.rate if pair.agree.of else 2.0)[:MOST_PAIRS]
         rows = [[pair.first, pair.second, str(pair.agree)] for pair in pairs]
@@ -69,7 +75,11 @@ def _caught_section(found: SourcesRecord) -> Section:
             if found.mixture
             else "The texts form no groups that fit the names, so that only their similarity to the names counts."
         )
-    rows = [[each.name, f"{each.texts:,}", f"{each.labeled:,}", " | ".join(each.examples)] for each in found.caught]
+    rows = [
+        [*([each.name, f"{each.texts:,}", f"{each.labeled:,}"] if place == 0 else [""] * 3), shortened(text, ON_PAGE)]
+        for each in found.caught
+        for place, text in enumerate(each.examples or ["-"])
+    ]
     return Section("What the class names caught", text, [Table(["class", "texts", "labelled", "nearest texts"], rows)])
 
 
@@ -96,5 +106,5 @@ def _percent(share: float | None) -> str:
     return "-" if share is None or share != share else f"{share:.1%}"
 
 
-def shortened(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+def shortened(text: str, most: int = SHOWN) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -42,7 +42,7 @@ from drift.training.data import TrainingData
 from drift.training.flips import Flips
 
 NAMES_SUFFICE = (
-    "labels from class names already use all texts; `--set training.return_to_start=false` trains on with pseudo-labels"
+    "labels from class names already use all texts; `--set training.return_to_start=false` adds self-training"
 )
 
 

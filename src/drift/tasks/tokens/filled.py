@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from drift.data.filled_labels import Filled, check_used, merge_labels
+from drift.data.filled_labels import Filled, merge_files, merge_labels
 from drift.data.sentence_formats import is_conll, sentence_columns
 from drift.data.sentences import Sentences, read_sentences
 from drift.errors import LabelError
@@ -15,17 +15,16 @@ def with_filled_tags(
     train: Sentences, unlabeled: Sentences | None, sources: Mapping[str, Any], settings: TokenDataSettings
 ) -> tuple[Sentences, Sentences | None, list[str]]:
     """Both tables of sentences with filled tags, and notes. In a run on weak tags, filled tags replace weak ones."""
-    notes: list[str] = []
-    for source in sources.get("labels") or settings.labels:
-        filled = _read(source, settings, train.scheme)
-        parts = [train] if unlabeled is None else [train, unlabeled]
-        merged = [merge_labels(filled, part.tokens, part.labels, tuple) for part in parts]
-        notes += check_used(filled, merged, [part.name for part in parts])
-        weak = merge_labels(filled, train.tokens, train.weak, tuple).labels if settings.is_weak else train.weak
-        train = replace(train, labels=merged[0].labels, weak=weak)
-        if unlabeled is not None:
-            unlabeled = replace(unlabeled, labels=merged[1].labels)
-    return train, unlabeled, notes
+    files = [_read(source, settings, train.scheme) for source in sources.get("labels") or settings.labels]
+    parts = [train] if unlabeled is None else [train, unlabeled]
+    labels, notes = merge_files(
+        files, [part.name for part in parts], [part.tokens for part in parts], [part.labels for part in parts], tuple
+    )
+    weak = train.weak
+    for filled in files if settings.is_weak else ():
+        weak = merge_labels(filled, train.tokens, weak, tuple).labels
+    train = replace(train, labels=labels[0], weak=weak)
+    return train, None if unlabeled is None else replace(unlabeled, labels=labels[1]), notes
 
 
 def _read(source: Any, settings: TokenDataSettings, scheme: str) -> Filled:
