@@ -49,6 +49,15 @@ def test_the_papers_profile_has_published_periods_and_sizes() -> None:
     assert methods_of("semi", "laptop", "agnews-30", models=["frozen"])["SoftMatch"]["momentum"] == 0.99
 
 
+def test_graph_methods_have_their_authors_weights_for_each_graph() -> None:
+    for profile in ("paper", "laptop"):
+        of = {cell: methods_of("graphs", profile, cell) for cell in ("cora-10", "citeseer-10", "pubmed-10")}
+        assert [of[cell]["GraphVAT"]["graph_weight"] for cell in of] == [1.0, 0.5, 1.0]
+        assert [of[cell]["GraphMix"]["unlabeled_weight"] for cell in of] == [10.0, 10.0, 1.0]
+        mix = of["cora-10"]["GraphMix"]
+        assert (mix["ramp_start"], mix["ramp_steps"]) == (75, 75)  # a quarter to half of 300 steps
+
+
 def test_published_settings_exist_and_are_valid() -> None:
     for name, method in METHODS.items():
         settings = method.settings_type.read(published(name, "wikigold", 1000)).model_dump()
