@@ -78,6 +78,29 @@ def test_the_papers_alpha_stands_beside_the_profiles() -> None:
     assert "DRIFT at the paper's α" not in methods_of("weak", "paper", "webpage-weak")
 
 
+def test_redrawn_seeds_are_runs_of_their_own() -> None:
+    exhibit = part_of(find_exhibit("semi"), ["agnews-30"], ["drift"], ["frozen"])
+    (together,) = jobs_of(exhibit, "laptop")
+    apart = jobs_of(exhibit, "laptop", redraw=True)
+    assert together.config["seeds"] == len(apart) == 10
+    assert [(job.config["seeds"], job.config["training"]["seed"]) for job in apart] == [(1, seed) for seed in range(10)]
+    results = {
+        job: Result({job.config["training"]["seed"]: 0.8}, {"train": 1, "dev": 1, "total": 2}, 1.0) for job in apart
+    }
+    made = table_of(exhibit, "laptop", "frozen", apart, results)
+    cell = made.rows["DRIFT"]["agnews-30"]
+    assert (len(cell.scores), cell.wanted, cell.rows_by_seed) == (10, 10, True)
+    assert any("own rows of train, dev and test" in note for note in made.notes)
+
+
+def test_another_encoder_is_for_texts_with_a_fixed_one() -> None:
+    jobs = jobs_of(part_of(find_exhibit("weak"), ["agnews-weak", "mitr-weak"], ["drift"]), "laptop", 1, encoder="E")
+    models = {(job.cell, job.group): job.config["model"] for job in jobs}
+    model = models["agnews-weak", "frozen"]
+    assert (model["name"], model["pool"], model["max_length"]) == ("E", "auto", 256)
+    assert "E" not in [model["name"] for place, model in models.items() if place != ("agnews-weak", "frozen")]
+
+
 def table(kept: int = 0) -> ScoreTable:
     exhibit = part_of(find_exhibit("semi"), ["agnews-30"], [LEE, DETACHED, "DRIFT"], ["frozen"])
     jobs = jobs_of(exhibit, "laptop", 3)
