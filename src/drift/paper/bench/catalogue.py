@@ -169,7 +169,7 @@ def _settings(**method: Any) -> dict[str, Any]:
 FINETUNED = {"finetuned": WHOLE}
 TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": Part(cells=())}}
 # What the laptop profile fine-tunes, and what it trains from scratch.
-GAME = ("Start", COPIED, DETACHED, "DRIFT")
+GAME = ("Start", COPIED, DETACHED, "DRIFT", f"{DETACHED} at the paper's α", "DRIFT at the paper's α")
 WEAK, SEMI = Part(("agnews-weak", "imdb-weak"), GAME), Part(("agnews-30",), GAME)
 TEXTCNN = Part([f"agnews-{labels}" for labels in ("weak", 30, 50, 200, 1000)])
 STUDIED = ("agnews-30", "agnews-weak", "imdb-30", "imdb-weak")
