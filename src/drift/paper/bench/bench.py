@@ -79,7 +79,7 @@ def bench(
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
     if not exhibit.cells:
-        restricted = bool(cells or methods or models or seeds)
+        restricted = bool(cells or methods or models or seeds or redraw or encoder)
         return _moons(folder, dry_run=dry_run, collect=collect, quiet=quiet, restricted=restricted)
     exhibit = part_of(exhibit, cells, methods, models)
     all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder)
@@ -174,9 +174,12 @@ def _failures(folder: Path, jobs: Sequence[Job]) -> list[Failure]:
 
 
 def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, restricted: bool) -> Bench:
-    """Figures 1 and 2: the same as `drift demo moons`. restricted: cells, methods, models or seeds were given."""
+    """Figures 1 and 2: the same as `drift demo moons`. restricted: options that choose runs were given."""
     if restricted:
-        raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
+        raise ConfigError(
+            "moons is one comparison of 100 trials; leave out --cells, --methods, --models, --seeds, --redraw and"
+            " --encoder"
+        )
     if dry_run:
         return Bench(lines=["moons: 100 trials of each of four methods, about two minutes"])
     if collect and cached_files(folder / "moons") is None:
