@@ -47,11 +47,11 @@ def logits_of(student: GCN, trial: int, x: Tensor) -> Tensor:
 
 def test_the_worst_change_is_the_gradient_of_all_features() -> None:
     student = network()
-    method = graphvat(student, radius=0.3)
+    method = graphvat(student)
     target = torch.softmax(torch.randn(2, NODES, CLASSES, generator=torch.Generator().manual_seed(0)), -1)
     sums = student.features @ student.first_weight
     metric = student.first_weight.mT @ student.first_weight
-    perturbation = method._worst(sums, target, torch.zeros_like(sums), metric)
+    perturbation = method._worst(sums, target, torch.zeros_like(sums), metric, 0.3)
     for trial in range(2):
         x = X.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(_cross_entropy(target[trial], logits_of(student, trial, x)), x)
@@ -61,7 +61,7 @@ def test_the_worst_change_is_the_gradient_of_all_features() -> None:
 
 def test_a_constant_change_of_the_features_has_the_gradient_of_the_weights_that_autograd_finds() -> None:
     student = network((0,))
-    method = graphvat(student, virtual_weight=0, graph_weight=1, radius=0.3)
+    method = graphvat(student, virtual_weight=0, graph_weight=1, graph_radius=0.3)
     method.adversarial().backward()
     by_method = student.first_weight.grad.clone()
     student.zero_grad()
@@ -83,7 +83,7 @@ def test_the_mean_over_neighbours_leaves_the_node_itself_out() -> None:
 def test_a_larger_change_is_a_larger_divergence() -> None:
     def term(radius: float) -> float:
         student = network()
-        return float(graphvat(student, graph_weight=0, radius=radius).adversarial().detach())
+        return float(graphvat(student, graph_weight=0, virtual_radius=radius).adversarial().detach())
 
     terms = [term(radius) for radius in (1e-3, 0.1, 1.0)]
     assert terms == sorted(terms)
@@ -111,7 +111,7 @@ def test_without_weights_both_are_supervised_learning() -> None:
 
 def test_mixtures_against_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     student = network((0,))
-    method = graphmix(student)
+    method = graphmix(student, mix_input=True)
     order, share = torch.tensor([[2, 0, 1]]), 0.3
     rows, labels = LABELED[0][:1], torch.nn.functional.one_hot(LABELED[1][:1], CLASSES).float()
     for at_hidden in (False, True):
@@ -124,9 +124,9 @@ def test_mixtures_against_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
             hidden = share * hidden + (1 - share) * hidden[order[0]]
         else:
             hidden = torch.relu((share * x + (1 - share) * x[order[0]]) @ w + b)
-        log_q = torch.log_softmax(hidden @ student.second_weight[0] + student.second_bias[0], -1)
+        q = torch.softmax(hidden @ student.second_weight[0] + student.second_bias[0], -1)
         target = share * labels[0] + (1 - share) * labels[0][order[0]]
-        torch.testing.assert_close(loss, -(target * log_q).sum(-1).mean())
+        torch.testing.assert_close(loss, torch.nn.functional.binary_cross_entropy(q, target))
 
 
 def test_a_trial_mixes_the_same_alone_as_among_others() -> None:
@@ -152,11 +152,42 @@ def test_guesses_are_sharpened_means() -> None:
 def test_the_weight_of_unlabelled_mixtures_rises() -> None:
     assert ramp(0, 100) == math.exp(-5)
     assert ramp(100, 100) == ramp(500, 100) == ramp(0, 0) == 1
+    drawn = (torch.tensor([True, True]), torch.tensor([0.5, 0.5]), torch.arange(3).expand(2, 3))
+    losses = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("drift.methods.graphmix._draws", lambda *_: drawn)
+        patch.setattr("drift.methods.graphmix._drawn", lambda network, rows, size: rows[:, :size])
+        for steps in (0, 4, 6, 8, 20):
+            method = graphmix(network(), ramp_start=4, ramp_steps=4)
+            method.steps = steps
+            losses.append(float(method.loss(Batch(LABELED, REST)).detach()))
+    assert losses[0] == losses[1] < losses[2] < losses[3] == losses[4]
     method = graphmix(network())
     method.follow()
     again = graphmix(network())
     again.load_state_dict(method.state_dict())
     assert again.steps == 1
+
+
+def test_as_many_unlabelled_nodes_are_mixed_as_there_are_labelled_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, asked = graphmix(network()), []
+    guesses = method.guesses
+    monkeypatch.setattr(method, "guesses", lambda rows: asked.append(rows) or guesses(rows))
+    for _ in range(5):
+        method.loss(Batch(LABELED, REST))
+    for rows in asked:
+        assert rows.shape == (2, 3)
+        assert all(set(drawn) <= set(given) for drawn, given in zip(rows.tolist(), REST.tolist(), strict=True))
+    assert len({tuple(rows.flatten().tolist()) for rows in asked}) > 1
+
+
+def test_graphvat_has_no_dropout() -> None:
+    """Two losses are equal but for the random directions, whose term is off, and dropout is on again afterwards."""
+    student = network(dropout=0.5).train()
+    method = graphvat(student, virtual_weight=0)
+    assert method.loss(Batch(LABELED, REST)).item() == method.loss(Batch(LABELED, REST)).item()
+    assert student.training
+    assert method.initial_loss(Batch(LABELED)).item() != method.initial_loss(Batch(LABELED)).item()
 
 
 @pytest.mark.parametrize("kind", [GraphVAT, GraphMix])

@@ -241,3 +241,32 @@ def test_streams_are_the_models_own_after_a_copy() -> None:
     assert isinstance(twin.streams, Streams)
     model(ALL)
     assert int(twin.streams.drawn[0]) < int(model.streams.drawn[0])
+
+
+def test_pygcn_divides_rows_drops_no_feature_and_decays_both_layers() -> None:
+    model = small(variant="pygcn", dropout=0.3).train()  # type: ignore[arg-type]
+    a = torch.zeros(NODES, NODES)
+    a[EDGES[0], EDGES[1]] = a[EDGES[1], EDGES[0]] = 1
+    a += torch.eye(NODES)
+    a /= a.sum(1, keepdim=True)
+    torch.testing.assert_close(model.adjacency.rows.to_dense(), a)
+    torch.testing.assert_close(model.adjacency.columns.to_dense(), a.T)
+    streams, x = copy.deepcopy(model.streams), model.features.rows.to_dense()
+    logits = model(ALL)
+    on_hidden = streams.kept(0.3, NODES, 5)
+    for trial in range(3):
+        torch.testing.assert_close(logits[trial], by_hand(model, trial, x, on_hidden[trial] / 0.7))
+    decayed, undecayed = adam(model).param_groups
+    assert {id(p) for p in decayed["params"]} == {id(model.first_weight), id(model.second_weight)}
+    assert len(undecayed["params"]) == 2  # the biases
+    assert small().undecayed == ("second_weight",)
+
+
+def test_gradients_pass_an_adjacency_that_is_not_symmetric() -> None:
+    model = small(variant="pygcn", dropout=0.0)  # type: ignore[arg-type]
+    model(ALL)[0].square().sum().backward()
+    weight = model.first_weight.detach()[0].clone().requires_grad_()
+    a, x = model.adjacency.rows.to_dense(), model.features.rows.to_dense()
+    logits = a @ torch.relu(a @ x @ weight) @ model.second_weight.detach()[0]
+    logits.square().sum().backward()
+    torch.testing.assert_close(model.first_weight.grad[0], weight.grad)

@@ -207,6 +207,7 @@ def test_a_laptop_fine_tunes_start_and_game_in_three_cells() -> None:
     texts = [job for name in ("weak", "semi") for job in jobs(name, seeds=1)]
     run = {(job.cell, job.row) for job in texts if job.group == "finetuned" and not job.left_out}
     cells, rows = ("agnews-30", "agnews-weak", "imdb-weak"), ("Start", COPIED, DETACHED, "DRIFT")
+    rows += tuple(f"{title} at the paper's α" for title in (DETACHED, "DRIFT"))
     assert run == set(product(cells, rows))
     assert all(job.kind == "frozen" or job.left_out for job in jobs("ablation", seeds=1, cells=["agnews-30"]))
     (line,) = not_run(find_exhibit("semi"), jobs("semi"), {})

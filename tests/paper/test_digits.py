@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from drift.errors import LabelError
 from drift.paper.demos import digits
 from drift.paper.demos.digits import OURS, SCIKIT_LEARN, TEST_ROWS, compare
+from drift.paper.self_training import DETACHED
 from drift.training.progress import progress
 
 
@@ -83,8 +84,8 @@ def test_more_labels_than_exist_are_refused() -> None:
 def test_our_methods_differ_only_in_the_coupling() -> None:
     settings = {name: build(3).get_params() for name, build in OURS.items()}
     couplings = {name: values.pop("coupling") for name, values in settings.items()}
-    assert couplings == {"Supervised": "none", "Self-training": "detached", "DRIFT": "differentiable"}
-    assert settings["Supervised"] == settings["Self-training"] == settings["DRIFT"]
+    assert couplings == {"Supervised": "none", DETACHED: "detached", "DRIFT": "differentiable"}
+    assert settings["Supervised"] == settings[DETACHED] == settings["DRIFT"]
     assert settings["DRIFT"]["random_state"] == 3
 
 

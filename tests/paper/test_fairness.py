@@ -49,6 +49,15 @@ def test_the_papers_profile_has_published_periods_and_sizes() -> None:
     assert methods_of("semi", "laptop", "agnews-30", models=["frozen"])["SoftMatch"]["momentum"] == 0.99
 
 
+def test_graph_methods_have_their_authors_weights_for_each_graph() -> None:
+    for profile in ("paper", "laptop"):
+        of = {cell: methods_of("graphs", profile, cell) for cell in ("cora-10", "citeseer-10", "pubmed-10")}
+        assert [of[cell]["GraphVAT"]["graph_weight"] for cell in of] == [1.0, 0.5, 1.0]
+        assert [of[cell]["GraphMix"]["unlabeled_weight"] for cell in of] == [10.0, 10.0, 1.0]
+        mix = of["cora-10"]["GraphMix"]
+        assert (mix["ramp_start"], mix["ramp_steps"]) == (75, 75)  # a quarter to half of 300 steps
+
+
 def test_published_settings_exist_and_are_valid() -> None:
     for name, method in METHODS.items():
         settings = method.settings_type.read(published(name, "wikigold", 1000)).model_dump()
@@ -67,6 +76,29 @@ def test_the_papers_alpha_stands_beside_the_profiles() -> None:
     graphs = methods_of("graphs", "laptop", "cora-10")
     assert {graphs[f"DRIFT+{model} at the paper's α"]["alpha"] for model in ("GCN", "GRAND")} == {0.99}
     assert "DRIFT at the paper's α" not in methods_of("weak", "paper", "webpage-weak")
+
+
+def test_redrawn_seeds_are_runs_of_their_own() -> None:
+    exhibit = part_of(find_exhibit("semi"), ["agnews-30"], ["drift"], ["frozen"])
+    (together,) = jobs_of(exhibit, "laptop")
+    apart = jobs_of(exhibit, "laptop", redraw=True)
+    assert together.config["seeds"] == len(apart) == 10
+    assert [(job.config["seeds"], job.config["training"]["seed"]) for job in apart] == [(1, seed) for seed in range(10)]
+    results = {
+        job: Result({job.config["training"]["seed"]: 0.8}, {"train": 1, "dev": 1, "total": 2}, 1.0) for job in apart
+    }
+    made = table_of(exhibit, "laptop", "frozen", apart, results)
+    cell = made.rows["DRIFT"]["agnews-30"]
+    assert (len(cell.scores), cell.wanted, cell.rows_by_seed) == (10, 10, True)
+    assert any("own rows of train, dev and test" in note for note in made.notes)
+
+
+def test_another_encoder_is_for_texts_with_a_fixed_one() -> None:
+    jobs = jobs_of(part_of(find_exhibit("weak"), ["agnews-weak", "mitr-weak"], ["drift"]), "laptop", 1, encoder="E")
+    models = {(job.cell, job.group): job.config["model"] for job in jobs}
+    model = models["agnews-weak", "frozen"]
+    assert (model["name"], model["pool"], model["max_length"]) == ("E", "auto", 256)
+    assert "E" not in [model["name"] for place, model in models.items() if place != ("agnews-weak", "frozen")]
 
 
 def table(kept: int = 0) -> ScoreTable:

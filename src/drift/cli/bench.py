@@ -30,6 +30,12 @@ def bench(
     models: str | None = typer.Option(
         None, metavar="KIND,KIND", help="Only these kinds of model, such as frozen, in tables with several."
     ),
+    redraw: bool = typer.Option(
+        False, "--redraw", help="Each seed is a run of its own, with its own rows of train, dev and test."
+    ),
+    encoder: str | None = typer.Option(
+        None, metavar="NAME|FOLDER", help="Fixed encoder of texts in place of the profile's, such as bge-small-en-v1.5."
+    ),
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
     jobs: int | None = typer.Option(None, min=1, help="Number of runs at once (as many as the cores allow)."),
     cluster: str | None = typer.Option(
@@ -53,6 +59,8 @@ def bench(
         drift bench table1 --profile paper --cluster tcp://scheduler:8786
 
         drift bench semi --dry-run
+
+        drift bench weak --models frozen --encoder bge-small-en-v1.5 --redraw
     """
     if name is None:
         _list_exhibits()
@@ -62,6 +70,7 @@ def bench(
 
     keep_freed_memory()
     chosen: dict[str, Any] = {"cells": _names(cells), "methods": _names(methods), "models": _names(models)}
+    chosen |= {"redraw": redraw, "encoder": encoder}
     how: dict[str, Any] = {"n_jobs": jobs, "cluster": cluster, "dry_run": dry_run, "collect": collect, "quiet": quiet}
     done = run_bench(name, out, profile=profile, seeds=seeds, **chosen, **how)
     _show(done)

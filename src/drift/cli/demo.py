@@ -27,7 +27,8 @@ def demo(
     `topics`, the default, trains on docstrings of installed packages: which subject is a text about? It takes about a
     minute and needs the extra `text`. `moons` is the paper's first example: two half-moons with 12 labels per class, 10
     trials as in the paper and 100 for statistical power. `digits` uses `DriftClassifier` on scikit-learn's handwritten
-    digits with 5 labels per class. `text` compares supervised learning, Self-training and DRIFT on docstrings.
+    digits with 5 labels per class. `text` compares supervised learning, DRIFT with a detached teacher, and DRIFT on
+    docstrings.
 
     Examples:
 

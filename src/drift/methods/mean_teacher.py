@@ -9,6 +9,8 @@ supervised term that is a mean over labelled rows), R is 40,000 of 150,000 steps
 Differs from paper: predictions come from the student, as for every method here; the paper predicts with the teacher.
 Differs from paper: dropout is the only noise; the paper also shifts and flips images and adds noise to them.
 Differs from paper: labelled rows have no consistency term, as in the paper's runs with few labels (SVHN).
+Differs from paper: with weak labels, L_sup ends with the first phase unless `training.keep_weak_labels` is set, as it
+is in the paper's tables.
 Differs from paper: R is 100 steps, and α is 0.9, then 0.99, because a run here has hundreds of steps and not 150,000.
 """
 

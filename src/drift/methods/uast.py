@@ -19,6 +19,8 @@ Differs from paper: v is the variance of the label's class; the published code t
 only for two classes.
 Differs from paper: ŷ comes from the mean over passes; in the published code it comes from one pass without dropout.
 Differs from paper: labelled rows with gold labels keep their supervised term.
+Differs from the official code: dropout is the model's, 0.1 before a linear head; there it is 0.5 and 0.2.
+Differs from the official code: one run with selections in between; there every round ends by early stopping.
 Differs from paper: fewer passes and rows, and more frequent selections, because a run here has hundreds of steps.
 """
 

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from drift.models.propagation import OnGraph, check_rate, select_rows
+
+Variant = Literal["paper", "pygcn"]
 
 
 class GCN(OnGraph):
@@ -20,9 +23,15 @@ class GCN(OnGraph):
     seeds: one per trial, for its initial weights and its dropout.
     hidden: width of the hidden layer.
     dropout: dropout rate on both layers' inputs.
+    variant: "paper", or "pygcn" for that of the authors' PyTorch code: Â normalised by rows, no dropout on X, and
+        weight decay on both layers.
+
+    Differs from the official code: "pygcn" there decays biases too.
     """
 
-    undecayed = ("second_weight",)  # weight decay applies to the first layer only, as in the original work
+    undecayed: tuple[str, ...] = (
+        "second_weight",
+    )  # weight decay applies to the first layer only, as in the original work
 
     def __init__(
         self,
@@ -33,8 +42,12 @@ class GCN(OnGraph):
         seeds: Sequence[int],
         hidden: int = 16,
         dropout: float = 0.5,
+        variant: Variant = "paper",
     ) -> None:
-        super().__init__(features, edges, seeds)
+        super().__init__(features, edges, seeds, by_rows=variant == "pygcn")
+        self.drops_features = variant == "paper"
+        if variant == "pygcn":
+            self.undecayed = ()
         self.dropout = check_rate("dropout", dropout)
         self.first_weight = nn.Parameter(torch.empty(self.trials, features.shape[1], hidden))
         self.first_bias = nn.Parameter(torch.zeros(self.trials, 1, hidden))
@@ -52,7 +65,8 @@ class GCN(OnGraph):
     def forward(self, rows: Tensor) -> Tensor:
         """Return the logits of nodes `(N,)`, or of different nodes per trial, `(trials, N)`."""
         drops = self.training and self.dropout > 0
-        values = self.streams.dropout(self.features.values, self.dropout) if drops else None
+        drops_features = drops and self.drops_features
+        values = self.streams.dropout(self.features.values, self.dropout) if drops_features else None
         hidden = self.adjacency @ self.features.product(self.first_weight, values)
         hidden = hidden.add_(self.first_bias)  # (trials, nodes, hidden)
         second: Tensor = self.second_weight

@@ -155,8 +155,8 @@ def _csr(starts: Tensor, column: Tensor, values: Tensor, shape: tuple[int, ...])
     return torch.sparse_csr_tensor(starts, column, values, shape, check_invariants=False)  # valid by construction
 
 
-def normalized_adjacency(edges: Tensor | np.ndarray, nodes: int) -> Sparse:
-    """Return Â = D^-1/2 (A + I) D^-1/2, where A has every edge once in each direction.
+def normalized_adjacency(edges: Tensor | np.ndarray, nodes: int, *, by_rows: bool = False) -> Sparse:
+    """Return Â = D^-1/2 (A + I) D^-1/2, where A has every edge once in each direction; by rows, D^-1 (A + I).
 
     edges: source and target nodes, `(2, m)`, in one direction or both. nodes: number of nodes.
     """
@@ -166,7 +166,7 @@ def normalized_adjacency(edges: Tensor | np.ndarray, nodes: int) -> Sparse:
     ends = torch.unique(source * nodes + target)
     entries = torch.stack([ends // nodes, ends % nodes])
     degree = torch.bincount(entries[0])
-    values = degree[entries].prod(0).float().rsqrt()
+    values = 1 / degree[entries[0]].float() if by_rows else degree[entries].prod(0).float().rsqrt()
     return Sparse.of(torch.sparse_coo_tensor(entries, values, (nodes, nodes), check_invariants=False))
 
 
@@ -253,16 +253,18 @@ class OnGraph(nn.Module):
 
     The graph is constant: copies of the model share it, and it is not part of the state.
 
-    features: X `(nodes, d)`, sparse or dense. edges: see `normalized_adjacency`. seeds: one per trial.
+    features: X `(nodes, d)`, sparse or dense. edges, by_rows: see `normalized_adjacency`. seeds: one per trial.
     """
 
     full_graph = True  # all nodes are computed at every call, so a game requests all rows at once
 
-    def __init__(self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int]) -> None:
+    def __init__(
+        self, features: Tensor, edges: Tensor | np.ndarray, seeds: Sequence[int], *, by_rows: bool = False
+    ) -> None:
         super().__init__()
         self.features = _constant(features)
         self.nodes, self.trials = len(features), len(seeds)
-        self.adjacency = normalized_adjacency(edges, self.nodes)
+        self.adjacency = normalized_adjacency(edges, self.nodes, by_rows=by_rows)
         self.streams = Streams(seeds)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "OnGraph":

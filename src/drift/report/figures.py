@@ -22,7 +22,6 @@ COLOURS = {
     "DRIFT, detached": "#D55E00",
     "Self-training (Lee)": "#009E73",
     "Self-training (copy 100)": "#CC79A7",
-    "Self-training": "#D55E00",
     "Supervised": "#666666",
 }
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")

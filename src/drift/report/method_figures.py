@@ -25,7 +25,7 @@ def learning_curves(accuracy: Mapping[str, np.ndarray], *, unit: str = "epoch") 
         figure = Figure(figsize=(11, 3.4), layout="constrained")
         left, middle, right = figure.subplots(1, 3, width_ratios=(1.35, 1.35, 1))
         for number, (name, scores) in enumerate(accuracy.items()):
-            colour, percent = COLOURS.get(name, CLASS_COLOURS[number]), 100 * scores
+            colour, percent = COLOURS.get(name, CLASS_COLOURS[(number + 1) % len(CLASS_COLOURS)]), 100 * scores
             mean, spread = percent.mean(0), percent.std(0, ddof=1)
             dash = "-" if number == len(accuracy) - 1 else DASHES[number % len(DASHES)]
             left.plot(mean, color=colour, label=name, linestyle=dash, linewidth=2)

@@ -83,9 +83,8 @@ class RunSpec:
             setting = kind.preset or ("weak" if weak else "semi")
             own = preset(preset_name, setting, profile, kind.name, task=task_type.name)
             merged = merge(base_settings(task_type.name, kind.name, weak=weak, profile=profile), own)
-            if profile == "paper":
-                steps = reduce(merge, layers, merged)["training"]["steps"]
-                layers = [{"method": published(method_name, preset_name, steps)}, *layers]
+            steps = reduce(merge, layers, merged)["training"]["steps"]
+            layers = [{"method": published(method_name, preset_name, steps, profile)}, *layers]
         merged = task_type.complete(reduce(merge, layers, merged), kind)
         merged = _with_head_dropout(merged, task_type, kind, method_type)
         merged["method"] = _settings_for(method_name, method_type, merged["method"], layers)

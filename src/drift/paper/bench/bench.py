@@ -48,6 +48,8 @@ def bench(
     cells: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
+    redraw: bool = False,
+    encoder: str | None = None,
     n_jobs: int | None = None,
     cluster: str | None = None,
     dry_run: bool = False,
@@ -62,6 +64,8 @@ def bench(
     profile: "paper" (its configuration, for GPUs) or "laptop" (smaller models and data).
     seeds: seeds per method and cell; default: 10 for models that train them at once, 3 for others.
     cells, methods, models: only these; models are groups such as frozen and finetuned.
+    redraw: every seed is a run of its own, with its own rows of train, dev and test.
+    encoder: fixed encoder of texts in place of the profile's, by name or folder.
     n_jobs: number of runs at once on this machine; default: as many as its cores allow.
     cluster: the address of a Dask scheduler, or "ray".
     dry_run: only list what would be run.
@@ -75,10 +79,10 @@ def bench(
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
     if not exhibit.cells:
-        restricted = bool(cells or methods or models or seeds)
+        restricted = bool(cells or methods or models or seeds or redraw or encoder)
         return _moons(folder, dry_run=dry_run, collect=collect, quiet=quiet, restricted=restricted)
     exhibit = part_of(exhibit, cells, methods, models)
-    all_jobs = jobs_of(exhibit, profile, seeds)
+    all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder)
     if not all_jobs:
         raise ConfigError(f"none of these methods is for these cells of {exhibit.name}; choose others")
     if dry_run:
@@ -90,9 +94,12 @@ def bench(
     if not results and all(job.left_out for job in all_jobs):
         raise ConfigError(f"profile {profile} leaves all of this out; to run it, give both --cells and --models")
     named = command_names(exhibit, methods)
-    command = _command(exhibit.name, out, profile=profile, seeds=seeds, cells=cells, methods=named, models=models)
+    chosen = {"seeds": seeds, "cells": cells, "methods": named, "models": models, "encoder": encoder}
+    command = _command(exhibit.name, out, profile=profile, redraw=redraw, **chosen)
     # A bench of some cells, methods or seeds does not overwrite the files of the whole.
-    suffix = "-part" if cells or methods or seeds else ""
+    suffix = f"-{Path(encoder).name}" if encoder else ""
+    suffix += "-redrawn" if redraw else ""
+    suffix += "-part" if cells or methods or seeds else ""
     content = PageContent(exhibit, profile, all_jobs, results, failures, not_run(exhibit, all_jobs, results), command)
     done = _write(content, folder, suffix)
     page = "-".join([exhibit.name, profile, *(exhibit.groups[profile] if models else ())])
@@ -120,9 +127,9 @@ def _write(content: PageContent, folder: Path, suffix: str) -> Bench:
     return done
 
 
-def _command(name: str, out: str | Path, **options: str | int | Sequence[str] | None) -> str:
+def _command(name: str, out: str | Path, *, redraw: bool, **options: str | int | Sequence[str] | None) -> str:
     """The command line that repeats this bench."""
-    words = ["drift", "bench", name]
+    words = ["drift", "bench", name, *(["--redraw"] if redraw else [])]
     for option, value in options.items():
         if value is not None:
             words += [f"--{option}", str(value) if isinstance(value, str | int) else ",".join(value)]
@@ -167,9 +174,12 @@ def _failures(folder: Path, jobs: Sequence[Job]) -> list[Failure]:
 
 
 def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, restricted: bool) -> Bench:
-    """Figures 1 and 2: the same as `drift demo moons`. restricted: cells, methods, models or seeds were given."""
+    """Figures 1 and 2: the same as `drift demo moons`. restricted: options that choose runs were given."""
     if restricted:
-        raise ConfigError("moons is one comparison of 100 trials; leave out --cells, --methods, --models and --seeds")
+        raise ConfigError(
+            "moons is one comparison of 100 trials; leave out --cells, --methods, --models, --seeds, --redraw and"
+            " --encoder"
+        )
     if dry_run:
         return Bench(lines=["moons: 100 trials of each of four methods, about two minutes"])
     if collect and cached_files(folder / "moons") is None:

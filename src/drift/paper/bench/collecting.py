@@ -18,6 +18,15 @@ TESTED = (
     " p is corrected over all tests of the table by Holm's method"
 )
 CONSTANT = "the learning rate is constant; the authors' code of most baselines decays it"
+SETTINGS = {
+    "laptop": "no row is tuned for this table: DRIFT and its forms have the preset's settings, which were chosen on"
+    " dev; other methods have their own defaults, and their docstrings say where these differ from published ones",
+    "paper": "DRIFT and its forms have the paper's settings; other methods have those that their authors published",
+}
+REDRAWN = (
+    "every seed has its own labels, and its own rows of train, dev and test where the profile limits them; test rows"
+    " are always from the dataset's own test set"
+)
 LAPTOP = {  # models of the laptop profile, by group; the paper fine-tunes RoBERTa-base
     "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
     "finetuned": "a small encoder, fine-tuned for few steps",
@@ -48,7 +57,7 @@ def table_of(
                     failed=any(job.key in failed for job in cell_jobs),
                     wanted=sum(job.config["seeds"] for job in cell_jobs),
                     kept=sum(result.kept for result in finished),
-                    rows_by_seed=any(not job.model_kind.stacked and _is_subsampled(job) for job in cell_jobs),
+                    rows_by_seed=any(job.config["seeds"] == 1 and _is_subsampled(job) for job in cell_jobs),
                 )
             if finished and not _uses_other_labels(row):
                 budget = finished[0].budget
@@ -124,7 +133,20 @@ def _notes(exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job]) -> l
     models = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
     tested = [TESTED.format(exhibit.baseline)] if exhibit.baseline else []
     schedule = [CONSTANT] if profile == "paper" and any(job.model_kind.large for job in jobs) else []
-    return [SCORES, *models, *_alphas(jobs), *schedule, *tested, *paper_notes(exhibit.name)]
+    redrawn = [REDRAWN] if any(job.model_kind.stacked and job.config["seeds"] == 1 for job in jobs) else []
+    encoders = sorted({job.config["model"]["name"] for job in jobs if job.model_kind.large})
+    named = [f"encoders: {', '.join(encoders)}"] if encoders else []
+    return [
+        SCORES,
+        *models,
+        *named,
+        SETTINGS[profile],
+        *redrawn,
+        *_alphas(jobs),
+        *schedule,
+        *tested,
+        *paper_notes(exhibit.name),
+    ]
 
 
 def _alphas(jobs: Sequence[Job]) -> list[str]:

@@ -25,6 +25,7 @@ SENTENCE_DEV_ROWS = 1000
 # Encoders in the laptop profile where it does not use the default. The one for words must be cased.
 TEXT_ENCODER = "paraphrase-MiniLM-L3-v2"
 TOKEN_ENCODER = "granite-embedding-30m-english"
+ENCODER_TOKENS = 256  # of texts for another encoder, as in `drift fit`
 ENTITIES = {"bc5cdr": ["Chemical", "Disease"]}  # entity types of datasets whose weak labels come from a dictionary
 
 
@@ -43,11 +44,15 @@ def make_jobs(
     gold: bool,
     seeds: int,
     left_out: bool,
+    redraw: bool = False,
+    encoder: str | None = None,
 ) -> list[Job]:
     """The runs of one group, row and cell: one run per seed, or one run of all seeds if the kind of model is stacked.
 
     position: group, row and cell. kind: name of the kind of model. settings: override those of the preset.
     gold: train on all gold labels. left_out: the profile does not run these jobs.
+    redraw: one run per seed in any case, so that each seed has its own rows of train, dev and test.
+    encoder: the fixed encoder of texts, pooled as its authors do; default: that of the preset.
     """
     _, _, cell = position
     dataset, _, labels = cell.rpartition("-")
@@ -56,7 +61,10 @@ def make_jobs(
     layer = data.layer
     if (only_model := METHODS[method].model) is not None:  # overrides the model of the group
         kind, layer = only_model, {**layer, "model": {"name": only_model}}
-    stacked = TASKS[task].kinds[kind].stacked
+    elif encoder is not None and (task, kind) == ("text", "frozen"):
+        own = {"name": encoder, "pool": "auto", "max_length": ENCODER_TOKENS}
+        layer = {**layer, "model": {**layer["model"], **own}}
+    stacked = TASKS[task].kinds[kind].stacked and not redraw
     common = {"method": {"name": method}, "training": {"trackers": ()}, "seeds": seeds if stacked else 1}
     spec = RunSpec.resolve(
         [layer, common, settings],

@@ -20,6 +20,7 @@ CPU_SPEED, GPU_SPEED = 25e9, 5e12  # operations per second of one core and of a 
 WEIGHTS = {  # of encoders, in millions
     "roberta-base": 85.0,
     "default": 21.3,
+    "bge-small-en-v1.5": 21.3,
     "all-MiniLM-L6-v2": 10.6,
     "paraphrase-MiniLM-L3-v2": 5.3,
     "granite-embedding-30m-english": 10.6,

@@ -60,10 +60,13 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibi
     return [name for name in known if names is None or name in names]
 
 
-def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Job]:
+def jobs_of(
+    exhibit: Exhibit, profile: str, seeds: int | None = None, *, redraw: bool = False, encoder: str | None = None
+) -> list[Job]:
     """All runs of an exhibit, including those that the profile leaves out.
 
     seeds: seeds per method and cell; default: 10 for models that train them at once, 3 for others.
+    redraw, encoder: see `make_jobs`.
     """
     check_profile(profile)
     if not exhibit.groups[profile]:
@@ -85,6 +88,8 @@ def jobs_of(exhibit: Exhibit, profile: str, seeds: int | None = None) -> list[Jo
                 gold=row.gold,
                 seeds=seeds or (STACKED_SEEDS if stacked else SEEDS),
                 left_out=not part.has(row, cell),
+                redraw=redraw,
+                encoder=encoder,
             )
     return jobs
 

@@ -90,7 +90,7 @@ def cached_files(out: Path) -> tuple[list[Path], list[str]] | None:
 
 
 def _about() -> dict[str, Any]:
-    return {"version": drift.__version__, "trials": TRIALS, **asdict(MoonsConfig())}
+    return {"version": drift.__version__, "trials": TRIALS, "methods": [*COMPARED_METHODS], **asdict(MoonsConfig())}
 
 
 NEXT_STEPS = (

@@ -14,6 +14,7 @@ from drift.data.table_writer import TableWriter
 from drift.models.locating import encoder_path
 from drift.paper.demos import Bar, DemoResult
 from drift.paper.demos.docstrings import LIBRARIES, docstrings
+from drift.paper.self_training import DETACHED
 from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.comparing.statistics import paired_t
@@ -23,7 +24,7 @@ from drift.weak import RuleSet, Summary, label
 from drift.weak.diagnostics import table as table_of_rules
 
 TRAIN_TEXTS, TEST_TEXTS, LABELS = 350, 150, 10  # per library
-COMPARED_METHODS = {"Supervised": "supervised", "Self-training": "self-training", "DRIFT": "drift"}
+COMPARED_METHODS = {"Supervised": "supervised", DETACHED: "self-training", "DRIFT": "drift"}
 SETTINGS: dict[str, Any] = {}  # overrides the defaults of `drift fit`
 
 # Written from knowledge of the libraries; not tuned on the texts.
@@ -53,7 +54,7 @@ def demo(out: Path, bar: Bar) -> DemoResult:
     findings = [
         _in_words(setting, other, by_method)
         for setting, by_method in scores.items()
-        for other in ("Self-training", "Supervised")
+        for other in (DETACHED, "Supervised")
     ]
     findings.append(
         f"The rules label {by_rules.labeled} training texts (a tie gives no label); {by_rules.accuracy} labels are"
@@ -123,10 +124,10 @@ def _scores(out: Path, bar: Bar) -> Scores:
 
 
 def _table(scores: Scores) -> Table:
-    tests = [paired_t(by_method["DRIFT"], by_method["Self-training"]) for by_method in scores.values()]
+    tests = [paired_t(by_method["DRIFT"], by_method[DETACHED]) for by_method in scores.values()]
     seeds = tests[0].pairs
     rows = [[name, *(mean_and_spread(by_method[name]) for by_method in scores.values())] for name in COMPARED_METHODS]
-    rows += [["DRIFT minus Self-training", *(test.gap() for test in tests)]]
+    rows += [[f"DRIFT minus {DETACHED}", *(test.gap() for test in tests)]]
     rows += [["p of a paired t-test", *(test.p_text() for test in tests)]]
     caption = f"Test accuracy in %: mean ± standard deviation of {seeds} seeds; difference ± standard error"
     return Table(["", *scores], rows, caption)

@@ -162,7 +162,7 @@ def _picture(out: Path, runs: Runs) -> Picture:
             axes.errorbar(accuracy, place, xerr=[[accuracy - low], [high - accuracy]], color="black", capsize=3)
         if scores.start_model is not None:
             start = 100 * scores.start_model["accuracy"]
-            axes.plot(start, place, "D", color=figures.COLOURS["Self-training"], label="start" if not place else None)
+            axes.plot(start, place, "D", color=figures.COLOURS["DRIFT, detached"], label="start" if not place else None)
     axes.set_yticks(range(len(runs)), list(runs))
     axes.invert_yaxis()
     axes.set(xlabel="test accuracy (%), with 95 % interval", xlim=(0, 100))

@@ -72,14 +72,17 @@ def base_settings(task: str, kind: str, *, weak: bool, profile: str = "laptop") 
     return merged
 
 
-def published(method: str, dataset: str, steps: int) -> dict[str, Any]:
+def published(method: str, dataset: str, steps: int, profile: str = "paper") -> dict[str, Any]:
     """Settings of a method as its authors published them, where its defaults are others.
 
     steps: of the second phase; some settings are a share of them.
     """
     content = _parsed("base/published").get(method, {})
+    everywhere: dict[str, Any] = content.get("everywhere", {}).get(dataset, {})
+    if profile != "paper":
+        return dict(everywhere)
     shares = {name: max(1, round(share * steps)) for name, share in content.get("of_steps", {}).items()}
-    return {**content.get("settings", {}), **shares, **content.get(dataset, {})}
+    return {**content.get("settings", {}), **shares, **content.get(dataset, {}), **everywhere}
 
 
 def _content(name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from drift.errors import ConfigError, DataError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.factory import MadeModel, Make, find_factory, is_factory
 from drift.models.feature_scaling import FeatureScaling, Way
-from drift.models.gcn import GCN
+from drift.models.gcn import GCN, Variant
 from drift.models.grand import PUBLISHED, Grand, Recipe
 from drift.models.propagation import OnGraph
 from drift.models.sampled_gcn import SampledGCN, layerwise, layerwise_hidden
@@ -34,7 +34,7 @@ class Design:
     """Which model, and its dimensions.
 
     name: gcn, grand, or a function that builds a model, see `find_factory`.
-    hidden, dropout: of gcn. recipe, reordered: of GRAND; the recipe of the dataset if it has one.
+    hidden, dropout, variant: of gcn. recipe, reordered: of GRAND; the recipe of the dataset if it has one.
     neighbours: of gcn, how many are sampled per node to train it; it then predicts in batches.
     scaling: of the features; fitted on the graph that is trained on.
     """
@@ -42,6 +42,7 @@ class Design:
     name: str = "gcn"
     hidden: int = 16
     dropout: float = 0.5
+    variant: Variant = "paper"
     recipe: dict[str, Any] = field(default_factory=dict)
     reordered: bool = True
     neighbours: int | None = None
@@ -51,7 +52,8 @@ class Design:
         """One module for all seeds, on this graph."""
         features = self.scaling.apply(graph.features)
         if self.name == "gcn":
-            return GCN(features, graph.edges, classes, seeds=seeds, hidden=self.hidden, dropout=self.dropout)
+            options: dict[str, Any] = {"hidden": self.hidden, "dropout": self.dropout, "variant": self.variant}
+            return GCN(features, graph.edges, classes, seeds=seeds, **options)
         return Grand(
             features, graph.edges, classes, seeds=seeds, recipe=Recipe(**self.recipe), reordered=self.reordered
         )
@@ -99,6 +101,7 @@ class DesignFields(BaseModel):
     name: str = Field(min_length=1)
     hidden: int = Field(ge=1, le=10_000)
     dropout: float = Field(ge=0, lt=1)
+    variant: Variant = "paper"
     recipe: dict[str, bool | int | float]
     reordered: bool
     neighbours: int | None = Field(None, ge=1)

@@ -50,6 +50,11 @@ class NodeModelSettings(Settings):
     frozen: Literal[False] = False
     hidden: int = Field(16, ge=1, le=10_000, description="gcn: width of the hidden layer.")
     dropout: float = Field(0.5, ge=0, lt=1, description="gcn: dropout rate.")
+    variant: Literal["paper", "pygcn"] = Field(
+        "paper",
+        description="gcn: as in its paper, or as in the authors' PyTorch code: edges normalised by rows, no dropout on"
+        " features, weight decay on both layers.",
+    )
     recipe: dict[str, Any] = Field(
         default_factory=dict, description="grand: changes to its published settings for the graph."
     )

@@ -52,7 +52,9 @@ def choose_kind(model: Mapping[str, Any]) -> Kind:
 
 
 def _design(settings: NodeModelSettings, graph: Graph, recipe: dict[str, Any] | None = None) -> Design:
-    shared = {name: getattr(settings, name) for name in ("name", "hidden", "dropout", "reordered", "neighbours")}
+    shared = {
+        name: getattr(settings, name) for name in ("name", "hidden", "dropout", "variant", "reordered", "neighbours")
+    }
     return Design(recipe=recipe or {}, scaling=FeatureScaling.fit(graph.features, settings.scaling), **shared)
 
 
