@@ -13,7 +13,7 @@ from drift.annotate.journal import Journal
 from drift.annotate.learner import InlineLearner, Job, Learner, Result
 from drift.annotate.policy import RANDOM, Audit, is_audit
 from drift.annotate.predictions import Predictions, learned_more
-from drift.annotate.reading import Pool
+from drift.annotate.reading import Pool, text_embedder
 from drift.annotate.state import Class, Mark, State
 from drift.annotate.wording import CHOSEN, WAITING, why
 from drift.data.cache import content_key
@@ -65,10 +65,11 @@ class SessionCore:
         self._closed = False
         self._folded: list[str] | None = None  # made by the first search
         self._state = State()
+        embedder = text_embedder(encoder) if vectors is None else None  # first: a wrong name leaves no journal behind
         self._journal = None if journal is None else Journal(journal, {"texts": content_key(self.texts), "seed": seed})
         try:
             self._restore(classes)
-            self.vectors = self.pool.embedded(encoder, vectors, quiet=quiet)
+            self.vectors = self.pool.embedded(vectors, embedder, quiet=quiet)
             self._audit = Audit(self.pool.usable, seed)
             self._served: dict[str, Question] = {}  # by client: what it is asked now
             self._asked: dict[int, Question] = {}  # by row: what was answered

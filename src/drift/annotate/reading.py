@@ -73,15 +73,16 @@ class Pool:
         pairs = [(row, found.id) for row, name in enumerate(self.vote()) if name and (found := find(name))]
         return np.array([row for row, _ in pairs], dtype=np.int64), np.array([c for _, c in pairs], dtype=np.int64)
 
-    def embedded(self, encoder: str, vectors: np.ndarray | None, *, quiet: bool) -> np.ndarray:
-        """Vectors of all texts, `(n, D)`: the given ones, or those of `drift fit`, from the cache if they are there."""
+    def embedded(self, vectors: np.ndarray | None, embedder: "Embedder | None", *, quiet: bool) -> np.ndarray:
+        """Vectors of all texts, `(n, D)`: the given ones, or those of an embedder, from the cache if they are there."""
         if vectors is not None:
             if np.ndim(vectors) != 2 or len(vectors) != len(self.texts):
                 raise ShapeError(
                     f"vectors has shape {np.shape(vectors)}; give one row for each of {len(self.texts)} texts"
                 )
             return vectors
-        return text_embedder(encoder).embed(self.texts, progress=partial(progress, shown=not quiet)).vectors
+        assert embedder is not None
+        return embedder.embed(self.texts, progress=partial(progress, shown=not quiet)).vectors
 
 
 def text_embedder(encoder: str) -> "Embedder":

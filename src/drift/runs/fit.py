@@ -207,15 +207,27 @@ def config_of_run(run: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("config") is not None or given.get("resume"):
         raise ConfigError("from_run (--from) repeats a run with its own settings; leave out config and resume")
     stored = RunFolder(run).config()
-    data = dict(stored.get("data") or {})
+    data = dict(_data_settings(stored))
     for part in ("train", "unlabeled", "dev", "test"):
         if given.get(part) is None and is_in_memory(str(data.get(part))):
             raise ConfigError(f"{run} was trained on {data[part]}, which is not in a file; give {part} again")
     if given.get("labels") is not None:
-        lost = [name for name in data.get("labels") or () if is_in_memory(name)]
+        lost = [name for name in _stored_labels(data) if is_in_memory(name)]
         if lost:
             raise ConfigError(f"{run} used labels of {lost[0]}, which is not in a file; give them again, all in a list")
     return {**stored, "data": data}
+
+
+def _data_settings(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The group `data` of a configuration; none if there is another value in its place, which is reported later."""
+    data = stored.get("data")
+    return data if isinstance(data, Mapping) else {}
+
+
+def _stored_labels(data: Mapping[str, Any]) -> list[str]:
+    """The tables of labels that a configuration names; none if it has another value, which is reported later."""
+    labels = data.get("labels")
+    return list(labels) if isinstance(labels, (list, tuple)) and all(isinstance(name, str) for name in labels) else []
 
 
 def _sources_of_labels(labels: Any, stored: Sequence[str]) -> list[Any] | None:
@@ -241,9 +253,8 @@ def request(
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
-    data = stored.get("data")
-    before = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
-    options["labels"] = _sources_of_labels(options.get("labels"), before.get("labels") or ())
+    before = _data_settings(stored)
+    options["labels"] = _sources_of_labels(options.get("labels"), _stored_labels(before))
     if options["labels"] and not before.get("labels_are"):
         # Rows that were suggested are no random sample.
         options["labels_are"] = options.get("labels_are") or "per-class"

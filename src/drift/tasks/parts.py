@@ -12,6 +12,7 @@ from drift.data.examples import Labeled
 from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
 from drift.report.page import Picture
+from drift.settings import check_seed
 from drift.tasks.tally import Tally
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score
@@ -126,6 +127,9 @@ class TableOptions:
     spreadsheet: bool = False
     tally: Tally | None = None
 
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+
 
 @dataclass(frozen=True)
 class CheckOptions:
@@ -144,6 +148,9 @@ class CheckOptions:
     encoding: str = "utf-8"
     seed: int = 0
     progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)
