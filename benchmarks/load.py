@@ -33,20 +33,18 @@ RULES = "rules:\n" + "".join(
 MOMENTS = 10  # of the curve of memory
 
 
-def texts(rows: int, seed: int = 0, length: int = 12):
-    """Texts of two classes with a number, so that all differ."""
-    generator = np.random.default_rng(seed)
-    for row in range(rows):
-        topic = ("money", "sport")[row % 2]
-        words = [*generator.choice(WORDS[topic], 3), *generator.choice(OTHER, length - 3)]
-        yield f"{' '.join(words)} {row}", topic
-
-
 def write_table(path: Path, rows: int, labeled: int = 0, seed: int = 0) -> None:
+    """Texts of two classes, twelve words with a number, so that all differ."""
+    generator = np.random.default_rng(seed)
+    texts = [
+        (" ".join([*generator.choice(WORDS[topic], 3), *generator.choice(OTHER, 8)]), topic)
+        for topic in ("money", "sport") * 2500
+    ]
     with path.open("w") as file:
         file.write("text,label\n")
-        for row, (text, topic) in enumerate(texts(rows, seed)):
-            file.write(f"{text},{topic if row < labeled else ''}\n")
+        for row in range(rows):
+            text, topic = texts[row % len(texts)]
+            file.write(f"{text} {row},{topic if row < labeled else ''}\n")
 
 
 def memory(pid: int) -> float:
