@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drift.annotate.estimate import Estimate, estimate
+from drift.annotate.events import check_events
 from drift.annotate.journal import Journal
 from drift.annotate.learner import InlineLearner, Job, Learner, Result
 from drift.annotate.policy import RANDOM, Audit, is_audit
@@ -158,6 +159,8 @@ class SessionCore:
     def _restore(self, classes: Sequence[str]) -> None:
         """The state at the beginning: labels of the table, then what the journal says, then new classes."""
         events = self._journal.events if self._journal is not None else []
+        if self._journal is not None:
+            check_events(events, len(self.texts), self._journal.path)
         first = list(dict.fromkeys([*classes, *self.pool.class_names]))
         if events and events[0]["do"] == "classes":
             self._state.apply(events[0])
