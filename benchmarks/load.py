@@ -1,7 +1,8 @@
 """Large inputs: seconds, rows per second, and memory over time. `python benchmarks/load.py CASE --rows 1000000`.
 
 Each case makes its data, then runs the commands as a user does, in a terminal of their own, so that bars are drawn. The
-memory is that of the process, read from /proc twice per second.
+memory is that of the process: its peak as the system counts it, and a curve, read from /proc twice per second. Every
+command adds a line to docs/results/load.jsonl.
 """
 
 import argparse
@@ -14,9 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+
+from recorded import RESULTS, add_line
 
 WORDS = {
     "money": ["stock", "market", "profit", "bank", "shares", "price", "trade", "investor", "economy", "fund"],
@@ -29,20 +33,18 @@ RULES = "rules:\n" + "".join(
 MOMENTS = 10  # of the curve of memory
 
 
-def texts(rows: int, seed: int = 0, length: int = 12):
-    """Texts of two classes with a number, so that all differ."""
-    generator = np.random.default_rng(seed)
-    for row in range(rows):
-        topic = ("money", "sport")[row % 2]
-        words = [*generator.choice(WORDS[topic], 3), *generator.choice(OTHER, length - 3)]
-        yield f"{' '.join(words)} {row}", topic
-
-
 def write_table(path: Path, rows: int, labeled: int = 0, seed: int = 0) -> None:
+    """Texts of two classes, twelve words with a number, so that all differ."""
+    generator = np.random.default_rng(seed)
+    texts = [
+        (" ".join([*generator.choice(WORDS[topic], 3), *generator.choice(OTHER, 8)]), topic)
+        for topic in ("money", "sport") * 2500
+    ]
     with path.open("w") as file:
         file.write("text,label\n")
-        for row, (text, topic) in enumerate(texts(rows, seed)):
-            file.write(f"{text},{topic if row < labeled else ''}\n")
+        for row in range(rows):
+            text, topic = texts[row % len(texts)]
+            file.write(f"{text} {row},{topic if row < labeled else ''}\n")
 
 
 def memory(pid: int) -> float:
@@ -60,18 +62,16 @@ def measured(folder: Path, *arguments: str, rows: int) -> dict[str, object]:
     primary, secondary = pty.openpty()
     begin, curve, shown = time.monotonic(), [], b""
     command = [sys.executable, "-m", "drift", *arguments]
-    with subprocess.Popen(command, cwd=folder, stdout=secondary, stderr=secondary, stdin=subprocess.DEVNULL) as process:
-        os.close(secondary)
-        while process.poll() is None:
-            if select.select([primary], [], [], 0.5)[0]:
-                try:
-                    shown = (shown + os.read(primary, 65536))[-200_000:]
-                except OSError:
-                    break
-            if not curve or time.monotonic() - begin > 0.5 * len(curve):
-                curve.append(memory(process.pid))
-        process.wait()
-    seconds = time.monotonic() - begin
+    process = subprocess.Popen(command, cwd=folder, stdout=secondary, stderr=secondary, stdin=subprocess.DEVNULL)
+    os.close(secondary)
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        if not curve or time.monotonic() - begin > 0.5 * len(curve):
+            curve.append(memory(process.pid))
+        if select.select([primary], [], [], 0.5)[0]:
+            with suppress(OSError):  # the other end is closed
+                shown = (shown + os.read(primary, 65536))[-200_000:]
+    seconds, (_, status, usage) = time.monotonic() - begin, ended
+    process.returncode = os.waitstatus_to_exitcode(status)
     plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown).decode(errors="replace")
     bars = [
         line.strip()
@@ -81,13 +81,16 @@ def measured(folder: Path, *arguments: str, rows: int) -> dict[str, object]:
     if process.returncode:
         print(plain[-2000:], file=sys.stderr)
     places = [round(position * (len(curve) - 1) / MOMENTS) for position in range(1, MOMENTS + 1)]
+    processor = usage.ru_utime + usage.ru_stime
     return {
         "command": "drift " + " ".join(arguments),
         "exit": process.returncode,
         "rows": rows,
         "seconds": round(seconds, 1),
+        "processor_seconds": round(processor, 1),
         "rows_per_second": round(rows / seconds),
-        "peak_mb": round(max(curve)),
+        "rows_per_processor_second": round(rows / processor),
+        "peak_mb": round(usage.ru_maxrss / 1024),
         "curve_mb": [round(curve[place]) for place in places],
         "bar": " ".join(bars[-1].split()) if bars else "",
         "last_line": plain.strip().splitlines()[-1][:200] if plain.strip() else "",
@@ -170,3 +173,4 @@ if __name__ == "__main__":
         os.environ["DRIFT_CACHE"] = str(Path(scratch) / "cache")
         for done in CASES[chosen.case](Path(scratch), chosen.rows):
             print(json.dumps(done), flush=True)
+            add_line(RESULTS / "load.jsonl", {"case": chosen.case, **done})

@@ -2,13 +2,15 @@
 
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from drift.errors import ConfigError
 
+NAMES_IN_MESSAGE, CHARACTERS_OF_NAME = 20, 80
 MOST_INTEGER = 2**62  # of any setting: room is left below 2^63, which tensors hold, for sums such as seed + number
 
 
@@ -92,6 +94,24 @@ def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     name: the unknown name; upper and lower case are the same. known: the names to choose from. prefix: put before the
     suggested name.
     """
-    lowered = {known_name.lower(): known_name for known_name in known}
+    names = list(known)
+    lowered = {known_name.lower(): known_name for known_name in names}
     close = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f"; did you mean {prefix + lowered[close[0]]!r}?" if close else f" (there are: {', '.join(known)})"
+    return f"; did you mean {prefix + lowered[close[0]]!r}?" if close else f" (there are: {listed(names)})"
+
+
+def check_seed(seed: int) -> None:
+    """Raise a ConfigError unless `seed` can be a random seed."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed <= MOST_INTEGER:
+        raise ConfigError(f"seed={seed!r} is not a random seed; give a whole number from 0 to {MOST_INTEGER}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a message; only the first ones if there are many, and only the beginning of very long ones."""
+    more = f", ... ({len(names):,} in all)" if len(names) > NAMES_IN_MESSAGE else ""
+    return ", ".join(shortened(name) for name in names[:NAMES_IN_MESSAGE]) + more
+
+
+def shortened(name: str) -> str:
+    """A name for a message: only the beginning if it is very long."""
+    return name if len(name) <= CHARACTERS_OF_NAME else f"{name[:CHARACTERS_OF_NAME]}..."

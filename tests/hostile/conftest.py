@@ -11,6 +11,7 @@ import torch
 from tests.cli.conftest import call  # noqa: F401 - a fixture
 from tests.data.test_hostile_graphs import MALFORMED, unchecked
 from tests.data.test_reading import BOMB
+from tests.hostile.newer_files import write_newer
 from tests.runs.small import small_encoder, small_fit, small_table, write_csv
 from tests.runs.small_graphs import small_graph, write_npz
 
@@ -98,10 +99,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for ending in ("csv", "yaml", "npz", "pt", "conll"):
         (files / f"binary.{ending}").write_bytes(bytes(range(256)) * 4)
     write_graphs(files)
+    write_newer(files)
     (folder / "full").mkdir()
     (folder / "full" / "file").write_text("taken")
     encoder = small_encoder(folder / "encoder")
     table = write_csv(files / "table.csv", small_table(24, labeled=8))
+    write_csv(files / "labelled.csv", small_table(60, labeled=48))
     run = folder / "run"
     small_fit(table, encoder, text="body", label="topic", out=run, test=table)
     stems = {path.name.split(".")[0]: str(path.with_name(path.name.split(".")[0])) for path in files.iterdir()}

@@ -149,6 +149,15 @@ def test_a_full_disk(tmp_path: Path, disk: Disk, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK_FIRST)
+def test_a_disk_that_can_only_be_read(tmp_path: Path, disk: Disk, name: str) -> None:
+    writer = WRITERS[name](tmp_path, disk.folder)
+    assert disk.mount("10%", again=True, read_only=True)
+    assert ended(forked(writer.action)) == ONE_LINE
+    assert disk.mount("10%", again=True)
+    assert not list(disk.folder.iterdir())
+
+
+@pytest.mark.parametrize("name", QUICK_FIRST)
 def test_a_limit_of_the_size_of_files(tmp_path: Path, place: Path, name: str) -> None:
     """As a quota; nobody has to be root for it."""
     writer = WRITERS[name](tmp_path, place)

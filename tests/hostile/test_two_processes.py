@@ -14,8 +14,9 @@ from drift.data.locks import FolderLock
 from drift.errors import StateError
 from drift.runs.predict import predict_file
 from drift.weak import RuleSet, label_table
+from tests.hostile.table_writers import RULES
 from tests.hostile.test_crashes import ended, forked
-from tests.hostile.writers import RULES, rows_of
+from tests.hostile.writers import rows_of
 from tests.runs.small import small_encoder, small_fit, small_table, write_csv
 from tests.runs.small_graphs import same_weights, small_graph, small_node_fit, write_tables
 

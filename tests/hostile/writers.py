@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +17,12 @@ from drift.data.tables import read_chunks
 from drift.data.vector_store import VectorStore, text_keys
 from drift.errors import StateError
 from drift.paper.bench.bench import bench
-from drift.runs.predict import predict_file
-from drift.weak import RuleSet, label_table
 from tests.annotate.small import CLASSES, clusters
 from tests.cli.test_bench import write_cora
+from tests.hostile.table_writers import TABLE_WRITERS, Writer
 from tests.runs.small import same_weights as same_heads
 from tests.runs.small import small_encoder, small_fit, small_table, write_csv
-from tests.runs.small_graphs import STEPS, same_weights, small_graph, small_node_fit, write_npz, write_tables
-
-Action = Callable[[], object]
-RULES = [{"name": "a", "label": "x", "has": ["7"]}, {"name": "b", "label": "y", "has": ["3"]}]
-
-
-@dataclass(frozen=True)
-class Writer:
-    """Something that writes into one folder.
-
-    action: writes; called again, it continues or starts over. check: called after every stop; raises if anything under
-    a final name is not whole. at_end: raises if the result is not to the bit what it is without a stop.
-    """
-
-    action: Action
-    check: Action
-    at_end: Action
+from tests.runs.small_graphs import STEPS, same_weights, small_graph, small_node_fit, write_npz
 
 
 def check_folder(folder: Path) -> None:
@@ -175,38 +157,6 @@ def _rows_of(event: dict[str, Any]) -> list[int]:
     return list(event["rows"]) if "rows" in event else [event["row"]]
 
 
-def predict(inputs: Path, place: Path) -> Writer:
-    graph = small_graph(3000)
-    small_node_fit(graph, out=inputs / "run")
-    nodes, edges = write_tables(inputs, graph)
-    expected = inputs / "expected.csv"
-    predict_file(inputs / "run", nodes, expected, edges=edges)
-    out = place / "out.csv"
-    return _table(lambda: predict_file(inputs / "run", nodes, out, edges=edges), out, expected)
-
-
-def label(ending: str) -> Callable[[Path, Path], Writer]:
-    def build(inputs: Path, place: Path) -> Writer:
-        table = write_csv(inputs / "table.csv", {"text": [f"row {row}" for row in range(20_000)]})
-        out, expected, rules = place / f"out.{ending}", inputs / f"expected.{ending}", RuleSet(RULES)
-        label_table(table, rules, expected)
-        return _table(lambda: label_table(table, rules, out), out, expected)
-
-    return build
-
-
-def _table(action: Action, out: Path, expected: Path) -> Writer:
-    """A table is whole or absent."""
-
-    def check() -> None:
-        assert not out.exists() or out.read_bytes() == expected.read_bytes()
-
-    def at_end() -> None:
-        assert out.read_bytes() == expected.read_bytes()
-
-    return Writer(action, check, at_end)
-
-
 def cache(inputs: Path, place: Path) -> Writer:
     keys = text_keys(str(row) for row in range(4000))
     vectors = np.random.default_rng(0).random((len(keys), 64), dtype=np.float32)
@@ -285,10 +235,7 @@ WRITERS: dict[str, Callable[[Path, Path], Writer]] = {
     "tune": tune,
     "bench": bench_table,
     "annotate": annotate,
-    "predict": predict,
-    "label, CSV": label("csv"),
-    "label, JSON lines, gzipped": label("jsonl.gz"),
-    "label, Parquet": label("parquet"),
+    **TABLE_WRITERS,
     "cache of vectors": cache,
     "saved classifier": classifier,
 }

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drift.errors import LabelError
+from drift.quality.crossfit import out_of_fold
 from drift.quality.curves import EXPONENTS, Curve, Law, fit_law, learning_curve
 
 SIZES = np.array([10, 22, 46, 100, 215, 464])
@@ -49,3 +50,10 @@ def test_the_verdict_follows_the_interval(gain: tuple[float, float, float], star
 def test_too_few_labels_are_refused() -> None:
     with pytest.raises(LabelError, match="table has 6 labels of 2 classes"):
         learning_curve(np.zeros((6, 2)), np.arange(6) % 2, 2, name="table")
+
+
+def test_copies_are_no_curve_and_tell_nothing_about_each_other() -> None:
+    copies, codes = np.ones((40, 3)), np.arange(40) % 2
+    with pytest.raises(LabelError, match="only 1 rows with a label in copies are different; a curve takes 30"):
+        learning_curve(copies, codes, 2, name="copies")
+    np.testing.assert_array_equal(out_of_fold(copies, codes, 2, seed=0), np.full((40, 2), 0.5))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drift.annotate.estimate import Estimate, estimate
+from drift.annotate.events import check_events
 from drift.annotate.journal import Journal
 from drift.annotate.learner import InlineLearner, Job, Learner, Result
 from drift.annotate.policy import RANDOM, Audit, is_audit
@@ -18,6 +19,7 @@ from drift.annotate.state import Class, Mark, State
 from drift.annotate.wording import CHOSEN, WAITING, why
 from drift.data.cache import content_key
 from drift.errors import LabelError, StateError
+from drift.models.locating import encoder_path
 
 FIRST_ROUND = 4  # labels before the first round of training
 EVERY, GROWTH = 5, 0.05  # labels between rounds: at least so many, and this part of all labels
@@ -65,6 +67,8 @@ class SessionCore:
         self._closed = False
         self._folded: list[str] | None = None  # made by the first search
         self._state = State()
+        if vectors is None:
+            encoder_path(encoder)  # first: a wrong name leaves no journal behind
         self._journal = None if journal is None else Journal(journal, {"texts": content_key(self.texts), "seed": seed})
         try:
             self._restore(classes)
@@ -157,6 +161,8 @@ class SessionCore:
     def _restore(self, classes: Sequence[str]) -> None:
         """The state at the beginning: labels of the table, then what the journal says, then new classes."""
         events = self._journal.events if self._journal is not None else []
+        if self._journal is not None:
+            check_events(events, len(self.texts), self._journal.path)
         first = list(dict.fromkeys([*classes, *self.pool.class_names]))
         if events and events[0]["do"] == "classes":
             self._state.apply(events[0])

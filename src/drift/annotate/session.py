@@ -12,6 +12,7 @@ from drift.annotate.policy import AUDIT_EVERY
 from drift.annotate.reading import read_pool
 from drift.annotate.state import By
 from drift.errors import ConfigError
+from drift.settings import check_seed
 
 
 class Annotation(SessionCore):
@@ -85,6 +86,7 @@ class Annotation(SessionCore):
             raise ConfigError(f"classes is the text {classes!r}; give a list of names")
         if audit_every < 0 or audit_every == 1:
             raise ConfigError(f"audit_every={audit_every}: give 2 or more, or 0 for no audit")
+        check_seed(seed)
         pool = read_pool(
             source, text=text, label=label, weak=weak, rules=rules, start_from=start_from, encoding=encoding
         )

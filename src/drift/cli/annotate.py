@@ -52,8 +52,10 @@ def annotate(
     from drift.annotate.finish import Finish
     from drift.annotate.server import Server
     from drift.annotate.session import Annotation
+    from drift.data.table_formats import format_of
     from drift.errors import ConfigError
 
+    format_of(out)  # now, not when hours of labels are to be written
     names = [name for part in classes.split(",") if (name := part.strip())]
     texts = _guidelines(guidelines) if guidelines is not None else {}
     if len(set(names)) < len(names):
@@ -110,16 +112,10 @@ def _say_goodbye(session: Any, finish: Any) -> None:
 
 
 def _guidelines(path: Path) -> dict[str, str]:
-    import yaml
+    from drift.data.reading import parse_yaml, read_text
+    from drift.errors import ConfigError
 
-    from drift.errors import ConfigError, FileError
-
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"{path} cannot be read ({error.strerror}); give a YAML file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML ({' '.join(str(error).split())})") from error
+    content = parse_yaml(read_text(path), path)
     if not isinstance(content, dict) or not all(isinstance(text, str) for text in content.values()):
         raise ConfigError(f"{path}: write one line per class, such as `bug: something does not work as documented`")
     return {str(name): text for name, text in content.items()}

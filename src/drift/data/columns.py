@@ -7,7 +7,7 @@ from typing import Any
 
 from drift.data.tables import Chunk, column_names, read_chunks
 from drift.errors import ConfigError
-from drift.settings import nearest
+from drift.settings import listed, nearest, shortened
 
 TEXT_NAMES = ("text", "body", "sentence", "content", "review", "document")  # the most likely first
 HEADING_NAMES = ("headline", "title")  # used as the text if there is no other text column
@@ -35,7 +35,7 @@ def find_column(wanted: str, names: list[str], source: str) -> str:
     """
     if wanted in names:
         return wanted
-    raise ConfigError(f"{source} has no column {wanted!r}{nearest(wanted, names)}")
+    raise ConfigError(f"{source} has no column {shortened(wanted)!r}{nearest(wanted, names)}")
 
 
 def recognised_weak(
@@ -81,9 +81,9 @@ def guess_text_column(names: list[str], sample: Chunk) -> str:
     if not candidates and (heading := named_column(strings, HEADING_NAMES)) is not None:
         return heading
     if len(candidates) != 1:
-        several = f"{len(candidates)} columns hold texts ({', '.join(candidates)})"
+        several = f"{len(candidates)} columns hold texts ({listed(candidates)})"
         problem = several if candidates else "no column holds long texts"
-        raise ConfigError(f"{problem}; say which to read with --text COLUMN. Columns: {', '.join(names)}")
+        raise ConfigError(f"{problem}; say which to read with --text COLUMN. Columns: {listed(names)}")
     return candidates[0]
 
 
@@ -100,7 +100,7 @@ def guess_label_column(names: list[str], sample: Chunk, text: str) -> str | None
     candidates = [name for name in names if _are_classes(_filled(sample.columns[name]))]
     if len(candidates) > 1:
         raise ConfigError(
-            f"{len(candidates)} columns could be the label ({', '.join(candidates)}); say which with --label COLUMN"
+            f"{len(candidates)} columns could be the label ({listed(candidates)}); say which with --label COLUMN"
         )
     return candidates[0] if candidates else None
 

@@ -58,7 +58,8 @@ def read_filled(source: Any, *, text: str, label: str | None, encoding: str = "u
             if given is None:
                 blank += 1
                 continue
-            row = None if row_column is None else _row_number(chunk.columns[row_column][place - chunk.first])
+            cell = None if row_column is None else chunk.columns[row_column][place - chunk.first]
+            row = _row_number(cell, f"{name}, row {place + 1}")
             filled.places.append(place + 1)
             filled.rows.append(row)
             filled.contents.append(value)
@@ -152,8 +153,10 @@ def _label_column(chunk: Chunk, names: list[str], label: str | None, content: st
     return column
 
 
-def _row_number(value: Any) -> int | None:
+def _row_number(value: Any, where: str) -> int | None:
     try:
         return int(float(value)) if value not in (None, "") else None
-    except (TypeError, ValueError) as error:
-        raise DataError(f"row number {value!r} is not a number; leave the column `row` as it was written") from error
+    except (TypeError, ValueError, OverflowError) as error:  # OverflowError: infinite
+        raise DataError(
+            f"{where}: row number {value!r} is not a number; leave the column `row` as it was written"
+        ) from error

@@ -12,10 +12,10 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from drift.errors import LabelError
+from drift.settings import listed
 
 UNLABELED = -1
 NEARLY_ALL = 0.9  # share of labels that are no classes, from which they are taken for another column
-NAMES_IN_MESSAGE = 20
 WRITTEN_BLANKS = {"", "-1", "nan", "NaN", "None", "<NA>"}  # forms of a missing label in an array of strings
 LIKELY_BLANKS = WRITTEN_BLANKS | {"N/A", "n/a", "NA", "null", "NULL", "?"}  # and in files that people write
 
@@ -173,12 +173,6 @@ def _unknown_notes(unknown: Counter[str], classes: Sequence[str], name: str, giv
         f"warning: {sum(unknown.values()):,} of {given:,} labelled {unit} of {name} have labels that training lacks"
         f" ({listed(named)}); they count as errors"
     ]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for a message; only the first ones if there are many."""
-    more = f", ... ({len(names):,} in all)" if len(names) > NAMES_IN_MESSAGE else ""
-    return ", ".join(names[:NAMES_IN_MESSAGE]) + more
 
 
 def sample_per_class(labels: np.ndarray, n: int, *, seed: int) -> np.ndarray:

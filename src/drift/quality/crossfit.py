@@ -79,7 +79,8 @@ def out_of_fold(
     probabilities = np.zeros((len(codes), classes))
     for fold in range(folds):
         held = fold_of == fold
-        probabilities[held] = fitted(vectors[~held], codes[~held], vectors[held], classes, strength)
+        if held.any():  # not with fewer different rows than folds
+            probabilities[held] = fitted(vectors[~held], codes[~held], vectors[held], classes, strength)
         tick()
     return probabilities
 
@@ -87,11 +88,17 @@ def out_of_fold(
 def fitted(
     vectors: np.ndarray, codes: np.ndarray, others: np.ndarray, classes: int, strength: float = 0.01
 ) -> np.ndarray:
-    """Probabilities `(m, C)` of other rows, from a logistic regression on these. A class without labels has 0."""
+    """Probabilities `(m, C)` of other rows, from a logistic regression on these.
+
+    A class without labels has 0; without any label, all classes are equal.
+    """
     from sklearn.linear_model import LogisticRegression
 
     probabilities = np.zeros((len(others), classes))
     known = np.unique(codes)
+    if not len(known):  # all rows are copies of each other, so that each fold holds all or none
+        probabilities[:] = 1 / classes
+        return probabilities
     if len(known) == 1:
         probabilities[:, known[0]] = 1
         return probabilities
@@ -110,7 +117,7 @@ def fitted(
 def folds_of(vectors: np.ndarray, codes: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """The fold of each row, `(n,)`: stratified by class; copies of a vector share a fold."""
     generator = np.random.default_rng(seed)
-    copies = _copies(vectors)
+    copies = copies_of(vectors)
     first = np.zeros(copies.max() + 1, dtype=np.int64)
     first[copies[::-1]] = codes[::-1]  # the label of the first copy
     shuffled = generator.permutation(len(first))
@@ -120,7 +127,7 @@ def folds_of(vectors: np.ndarray, codes: np.ndarray, folds: int, seed: int) -> n
     return np.asarray(fold_of[copies])
 
 
-def _copies(vectors: np.ndarray) -> np.ndarray:
+def copies_of(vectors: np.ndarray) -> np.ndarray:
     """A number for each distinct row, `(n,)`."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in vectors])

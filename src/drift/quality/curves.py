@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from drift.errors import LabelError
-from drift.quality.crossfit import chosen_strength, fitted, folds_of
+from drift.quality.crossfit import chosen_strength, copies_of, fitted, folds_of
 
 FOLDS, REPEATS = 5, 4
 LEAST = 30  # labels of a table
@@ -95,6 +95,8 @@ def learning_curve(
         raise LabelError(
             f"{name} has {count} labels of {len(np.unique(codes))} classes; a curve takes {LEAST} of two or more"
         )
+    if (different := copies_of(vectors).max() + 1) < LEAST:
+        raise LabelError(f"only {different} rows with a label in {name} are different; a curve takes {LEAST}")
     kept = np.sort(np.random.default_rng(seed).permutation(count)[:MOST])
     vectors, codes = vectors[kept], codes[kept]
     sizes, errors, parts = measured_errors(vectors, codes, classes, seed=seed, tick=tick)

@@ -211,17 +211,29 @@ def config_of_run(run: str | Path, given: Mapping[str, Any]) -> dict[str, Any]:
     if given.get("config") is not None or given.get("resume"):
         raise ConfigError("from_run (--from) repeats a run with its own settings; leave out config and resume")
     stored = RunFolder(run).config()
-    data = dict(stored.get("data") or {})
+    data = dict(_data_settings(stored))
     for part in ("train", "unlabeled", "dev", "test"):
         if given.get(part) is None and is_in_memory(str(data.get(part))):
             raise ConfigError(f"{run} was trained on {data[part]}, which is not in a file; give {part} again")
     for several in ("labels", "add"):
-        lost = [name for name in data.get(several) or () if is_in_memory(name)]
+        lost = [name for name in _tables_of(data, several) if is_in_memory(name)]
         if lost and given.get(several) is not None:
             raise ConfigError(
                 f"{run} used {several} of {lost[0]}, which is not in a file; give them again, all in a list"
             )
     return {**stored, "data": data}
+
+
+def _data_settings(stored: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The group `data` of a configuration; none if there is another value in its place, which is reported later."""
+    data = stored.get("data")
+    return data if isinstance(data, Mapping) else {}
+
+
+def _tables_of(data: Mapping[str, Any], setting: str) -> list[str]:
+    """The tables that a configuration names in a list; none if it has another value, which is reported later."""
+    names = data.get(setting)
+    return list(names) if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names) else []
 
 
 def _with_stored(tables: Any, stored: Sequence[str]) -> list[Any] | None:
@@ -247,10 +259,9 @@ def request(
     if unknown := [name for name in options if name not in known]:
         raise TypeError(f"drift.fit has no parameter {unknown[0]!r}{nearest(unknown[0], known)}")
     stored = with_settings_of_0_1(read_config(config) if isinstance(config, (str, Path)) else nested(config or {}))
-    data = stored.get("data")
-    before = data if isinstance(data, Mapping) else {}  # a value in place of the group is reported below
+    before = _data_settings(stored)
     for several in ("labels", "add"):
-        options[several] = _with_stored(options.get(several), before.get(several) or ())
+        options[several] = _with_stored(options.get(several), _tables_of(before, several))
     if (options["labels"] or options["add"]) and not before.get("labels_are"):
         # Rows that were suggested, or are of a new class, are no random sample.
         options["labels_are"] = options.get("labels_are") or "per-class"

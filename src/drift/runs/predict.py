@@ -202,10 +202,10 @@ def suggest(
     """
     if n < 1:
         raise ConfigError(f"{n} rows cannot be suggested; ask for 1 or more")
-    opened = run if isinstance(run, Run) else load(run)
     options = TableOptions(
         column=text, label=label, edges=edges, encoding=encoding, tick=tick, seed=seed, spreadsheet=spreadsheet
     )
+    opened = _opened(run, options)
     return opened.task.suggest(opened.trained(), source, n, out, options)
 
 

@@ -12,6 +12,7 @@ from drift.data.examples import Labeled
 from drift.data.tokenized import Progress, silent
 from drift.errors import ConfigError
 from drift.report.page import Picture
+from drift.settings import check_seed
 from drift.tasks.explaining import LabeledRows
 from drift.tasks.tally import Tally
 from drift.training.data import TrainingData
@@ -128,6 +129,9 @@ class TableOptions:
     tally: Tally | None = None
     explain: bool = False
 
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+
 
 @dataclass(frozen=True)
 class CheckOptions:
@@ -146,6 +150,9 @@ class CheckOptions:
     encoding: str = "utf-8"
     seed: int = 0
     progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
 
 @dataclass(frozen=True)

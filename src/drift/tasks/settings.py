@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -59,8 +60,10 @@ class TableSettings(Settings):
         """Settings that follow from the training table: its split column, with dev and test, and its weak labels.
 
         data: the settings as given. sources: train, dev and test, as paths or objects. A table that cannot be read is
-        left for the run to report.
+        left for the run to report, and so are values that are no names.
         """
+        if any(not isinstance(data.get(name), (str, NoneType)) for name in ("encoding", "split", "label", "weak")):
+            return {}
         train, encoding = sources["train"], data.get("encoding") or "utf-8"
         found: dict[str, Any] = {}
         parts: dict[str, Any] = {}

@@ -124,9 +124,10 @@ class RunFolder:
         self._check_there()
         try:
             return json.loads(read_text(self.path / name))
-        except (OSError, ValueError, RecursionError) as error:
-            reason = (error.strerror if isinstance(error, OSError) else None) or error
-            raise FileError(f"{self.path / name} cannot be read ({reason}); is {self.path} a finished run?") from error
+        except FileError as error:
+            raise FileError(f"{error}; is {self.path} a finished run?") from error
+        except (ValueError, RecursionError) as error:
+            raise FileError(f"{self.path / name} cannot be read ({error}); is {self.path} a finished run?") from error
 
     def _check_there(self) -> None:
         if not self.path.is_dir():

@@ -24,7 +24,7 @@ def class_phrases(classes: Any) -> Phrases:
     where = "classes"
     if isinstance(classes, os.PathLike) or (isinstance(classes, str) and classes.strip().lower().endswith(SUFFIXES)):
         where = os.fspath(classes).strip()
-        classes = read_yaml(Path(where))[0]
+        classes = read_yaml(Path(where), "lines NAME: DESCRIPTION")[0]
     if isinstance(classes, str):
         classes = [name for name in map(str.strip, classes.split(",")) if name]
     if isinstance(classes, Mapping):

@@ -2,7 +2,8 @@
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -107,22 +108,20 @@ def _table_entries(path: Path, entity_type: str | None) -> Iterator[Entry]:
         cases = blank if case_column is None else columns[case_column]
         rows = zip(types, columns[phrase_column], aliases, cases, strict=True)
         for row, (type_cell, phrase_cell, alias_cell, case_cell) in enumerate(rows, chunk.first + 1):
-            found, phrase = _text(type_cell), _text(phrase_cell)
+            where = f"{path}, row {row}"
+            found, phrase = _text(type_cell, where), _text(phrase_cell, where)
             if not phrase and (not found or entity_type):
                 continue  # a blank row
-            where = f"{path}, row {row}"
             if not found or not phrase:
                 raise DataError(f"{where}: the {'phrase' if found else 'type'} is empty; fill it in or remove the row")
-            case = _case(_text(case_cell), where)
-            for each in (phrase, *_aliases(alias_cell)):
+            case = _case(_text(case_cell, where), where)
+            for each in (phrase, *_aliases(alias_cell, where)):
                 yield Entry(found, each, case, where)
 
 
-def _aliases(cell: Any) -> Iterable[str]:
-    if cell is None or cell == "":
-        return ()
-    parts = cell.split(ALIAS_SEPARATOR) if isinstance(cell, str) else cell  # JSON lines and Parquet have lists
-    return filter(None, map(_text, parts))
+def _aliases(cell: Any, where: str) -> Iterable[str]:
+    parts = cell if isinstance(cell, list) else _text(cell, where).split(ALIAS_SEPARATOR)  # a list in JSON and Parquet
+    return filter(None, (_text(part, where) for part in parts))
 
 
 def _case(value: str, where: str) -> CasePolicy | None:
@@ -134,7 +133,9 @@ def _case(value: str, where: str) -> CasePolicy | None:
     raise DataError(f"{where}: case {value!r} is not one of {', '.join(CASES)}{nearest(value, CASES)}")
 
 
-def _text(cell: Any) -> str:
+def _text(cell: Any, where: str) -> str:
+    if isinstance(cell, (Mapping, list)):
+        raise DataError(f"{where}: {reprlib.repr(cell)} is no text; write one phrase or name in each cell")
     return "" if cell is None else str(cell).strip()
 
 

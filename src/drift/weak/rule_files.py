@@ -31,16 +31,18 @@ def run_rules(path: str | os.PathLike[str], rule_set: type[RuleSetType]) -> Rule
     return rules
 
 
-def read_yaml(path: Path) -> tuple[Any, Callable[[Location], str]]:
+def read_yaml(path: Path, wanted: str = "at least one rule under `rules:`") -> tuple[Any, Callable[[Location], str]]:
     """Read a YAML file. Returns its content, and a function that names a location in it for error messages.
 
     The function returns `file:line` of the value at a location, or of the closest value around it. Keys that occur
     twice are errors. Scalars stay strings: in a list of keywords, `no`, `on` and `76` are words, not a boolean and a
     number.
+
+    wanted: what an empty file should hold, for messages.
     """
     node = compose_yaml(read_text(path), path)
     if node is None:
-        raise ConfigError(f"{path} is empty; write at least one rule under `rules:`")
+        raise ConfigError(f"{path} is empty; write {wanted}")
     lines: dict[Location, int] = {}
     content = _value(node, (), path, lines)
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from drift.data.columns import find_column, is_blank_cell
-from drift.data.labels import listed, normalized_label
+from drift.data.labels import normalized_label
 from drift.data.text_tables import label_of
 from drift.errors import ConfigError, LabelError
-from drift.settings import nearest
+from drift.settings import listed, nearest
 from drift.weak.ballots import leaders, spoken
 from drift.weak.casting import ABSTAIN
 

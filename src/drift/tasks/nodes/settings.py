@@ -1,6 +1,7 @@
 """Settings of runs on the nodes of a graph."""
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -74,4 +75,6 @@ class NodeModelSettings(Settings):
     @field_validator("scaling", mode="before")
     @classmethod
     def _from_scale_rows(cls, scaling: Any) -> Any:
-        return {True: "rows", False: "none", None: "original"}.get(scaling, scaling)  # values of the old name
+        if isinstance(scaling, (bool, NoneType)):  # values of the old name
+            return {True: "rows", False: "none", None: "original"}[scaling]
+        return scaling

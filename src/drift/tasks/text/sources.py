@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from drift.data.columns import find_column
-from drift.data.labels import UNLABELED, listed
+from drift.data.labels import UNLABELED
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable
 from drift.errors import ConfigError, LabelError
 from drift.models.embedding import Embedder, longest
 from drift.models.late_encoder import late_encoder
+from drift.settings import listed
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.weak import sources as weak_sources
 from drift.weak.combining import Combined, combine
