@@ -69,4 +69,6 @@ def test_slots_are_tagged_word_by_word(saved: tuple[TokenModel, Path]) -> None:
 def test_the_guide_has_the_same_lines() -> None:
     run = Path("runs/names/model")
     lines = service_lines(record(True), {}, run, run / "model.onnx")
-    assert "\n".join(["```python", *lines, "", 'print(tag("Ann Smith lives in Bern .".split()))']) in GUIDE.read_text()
+    assert (
+        "\n".join(["```python", *lines, "", "", 'print(tag("Ann Smith lives in Bern .".split()))']) in GUIDE.read_text()
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drift.tasks.standalone import FOLDER, script
+from drift.tasks.standalone import FOLDER, quoted, script
 from drift.tasks.tokens.record import TokenRecord
 
 VALID = """\
@@ -30,7 +30,7 @@ def token_script(model: Any, record: TokenRecord, onnx: str | None) -> str:
     lines = [
         "from transformers import pipeline",
         "",
-        "tag = pipeline('token-classification', '@', aggregation_strategy='simple')",
+        'tag = pipeline("token-classification", "@", aggregation_strategy="simple")',
     ]
     return script(lines, "tag(text)", "torch and transformers", note)
 
@@ -43,10 +43,11 @@ def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, o
         "import onnxruntime",
         "from tokenizers import Tokenizer",
         "",
-        f"about = json.load(open({str(model / 'drift.json')!r}))",
+        f"about = json.load(open({quoted(model / 'drift.json')}))",
         'CLASSES, RESTART = about["classes"], about["restart"]',
-        f"tokenizer = Tokenizer.from_file({str(model / 'tokenizer.json')!r})",
-        f"session = onnxruntime.InferenceSession({str(onnx)!r})",
+        f"tokenizer = Tokenizer.from_file({quoted(model / 'tokenizer.json')})",
+        f"session = onnxruntime.InferenceSession({quoted(onnx)})",
+        "",
         "",
         "def tag(words):",
         '    encoding = tokenizer.encode(" ".join(words))',
