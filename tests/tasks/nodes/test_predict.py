@@ -153,6 +153,7 @@ def test_tables_are_scored_with_the_columns_of_the_run(from_tables: Path, tmp_pa
     def scores(*arguments: Any, **options: Any) -> dict[str, float]:
         found = drift.evaluate(*arguments, **options)
         assert found.pop("notes") == []
+        del found["by_class"], found["interval"]  # approx compares numbers by name
         return found
 
     expected = scores(drift.load(from_tables), GRAPH)
