@@ -35,7 +35,8 @@ def trained(folder: Path) -> str:
     import pandas as pd
 
     texts, labels = texts_of("agnews", "train", 400)
-    drift.fit(pd.DataFrame({"text": texts, "label": labels}), out=folder, onnx=True, seeds=2, quiet=True)
+    if not (folder / MODEL).exists():
+        drift.fit(pd.DataFrame({"text": texts, "label": labels}), out=folder, onnx=True, seeds=2, quiet=True)
     return sorted(texts, key=len)[len(texts) // 2]
 
 
@@ -84,7 +85,7 @@ def start(folder: Path, file: str) -> "subprocess.Popen[bytes]":
 
 def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as place, options.out.open("a", encoding="utf-8") as out:
-        folder = Path(place, "run")
+        folder = options.folder or Path(place, "run")
         text = trained(folder)
         files = [file for file in (ONNX, INT8) if (folder / MODEL / file).exists()]
 
@@ -93,7 +94,9 @@ def run(options: argparse.Namespace) -> None:
             out.write(json.dumps({name: round(v, 2) if isinstance(v, float) else v for name, v in line.items()}) + "\n")
             out.flush()
 
-        for cycle in range(options.rounds):
+        known = options.out.read_text(encoding="utf-8").splitlines()
+        first = 1 + max((json.loads(line)["round"] for line in known), default=-1)
+        for cycle in range(first, first + options.rounds):
             for file in files:
                 server = start(folder, file)
                 try:
@@ -139,6 +142,7 @@ def main() -> None:
     parser.add_argument("verb", choices=["run", "table"])
     parser.add_argument("out", type=Path, nargs="?", default=Path("docs/results/serve.jsonl"))
     parser.add_argument("--hey", default="hey")
+    parser.add_argument("--folder", type=Path, help="keep the trained run here, or use the one that is there")
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

@@ -6,7 +6,7 @@
   sentences, and graphs
 - `drift.check`: what is suspicious in a table, such as wrong labels; `drift.curve`: would more labels help?
 - `drift.compare`, `drift.tune`, `drift.tsne`, `drift.write_report`: runs side by side, search of settings, figures
-- `drift.serve`, `drift.app`: a trained model as an HTTP service
+- `drift.serve`, `drift.app`: a trained model as an HTTP service; `drift.push`: upload it
 - `drift.label`, `drift.rule`, `drift.RuleSet`: rules that give weak labels
 - `drift.Annotation`: label texts one by one, while a model learns and chooses the next
 - `drift.Callback`: hooks into training
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from drift.runs.fit import fit, plan
     from drift.runs.load import load
     from drift.runs.predict import evaluate, predict, suggest
+    from drift.runs.push import push
     from drift.runs.report import write_report
     from drift.runs.tsne import tsne
     from drift.runs.tuning.tune import tune
@@ -55,6 +56,7 @@ _HOME = {
     "load": "drift.runs.load",
     "plan": "drift.runs.fit",
     "predict": "drift.runs.predict",
+    "push": "drift.runs.push",
     "rule": "drift.weak",
     "serve": "drift.service.app",
     "suggest": "drift.runs.predict",
@@ -84,6 +86,7 @@ __all__ = [
     "load",
     "plan",
     "predict",
+    "push",
     "rule",
     "serve",
     "suggest",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from drift.cli.parts import CLUSTER, check_one_table, show_parts
 from drift.cli.predict import SPREADSHEET
 from drift.cli.table_bar import table_bar
 
@@ -26,7 +27,7 @@ class Task(StrEnum):
 
 def label(
     table: Path = typer.Argument(
-        ..., help="Table: .csv, .tsv, .jsonl (each also .gz), .parquet; with --task tokens also CoNLL."
+        ..., help="Table: .csv, .tsv, .jsonl (each also .gz), .parquet; with --task tokens also CoNLL. Or a folder."
     ),
     rules: Path | None = typer.Option(
         None, "--rules", "-r", help="Rule file: YAML, or Python with a RuleSet in the variable `rules`."
@@ -50,6 +51,7 @@ def label(
     encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
     spreadsheet: bool = SPREADSHEET,
     jobs: int = typer.Option(1, "--jobs", "-j", min=-1, help="Number of processes; -1 for one per core."),
+    cluster: str | None = CLUSTER,
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
     """Label texts by rules or by the names of classes, and measure how good they are.
@@ -84,6 +86,26 @@ def label(
         _label_by_names(table, classes, out, quiet=quiet, spreadsheet=spreadsheet, **options)
         return
     assert rules is not None
+    if table.is_dir():
+        _label_parts(
+            table,
+            rules,
+            out,
+            cluster,
+            None if jobs < 0 else jobs,
+            quiet=quiet,
+            text=text,
+            gold=gold,
+            column=column,
+            votes=votes,
+            ties=policy,
+            seed=seed,
+            encoding=encoding,
+            spreadsheet=spreadsheet,
+            tokens=task is Task.tokens,
+        )
+        return
+    check_one_table(cluster, None)
     if task is Task.tokens:
         _show_tokens(
             label_sentence_table(
@@ -113,6 +135,29 @@ def label(
         _show_texts(summary)
     if out is not None:
         print(f"Written: {out}")
+
+
+def _label_parts(
+    folder: Path,
+    rules: Path,
+    out: Path | None,
+    cluster: str | None,
+    jobs: int | None,
+    *,
+    quiet: bool,
+    tokens: bool,
+    **options: Any,
+) -> None:
+    from drift.errors import ConfigError
+    from drift.runs.parts import label_parts
+
+    if tokens or out is None:
+        raise ConfigError("a folder of tables is labelled with --out FOLDER, and without --task tokens")
+    show_parts(
+        lambda tick: label_parts(rules, folder, out, cluster=cluster, n_jobs=jobs, tick=tick, **options),
+        out,
+        quiet=quiet,
+    )
 
 
 def _label_by_names(table: Path, classes: str, out: Path | None, *, quiet: bool, **options: Any) -> None:

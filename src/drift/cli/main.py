@@ -21,6 +21,7 @@ from drift.cli.label import label
 from drift.cli.methods import methods
 from drift.cli.models import models
 from drift.cli.predict import evaluate, predict
+from drift.cli.push import push
 from drift.cli.report import report
 from drift.cli.serve import serve
 from drift.cli.suggest import suggest
@@ -40,6 +41,7 @@ VERBS = (
     predict,
     evaluate,
     serve,
+    push,
     report,
     bench,
     compare,

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from drift.cli.parts import CLUSTER, JOBS, check_one_table, show_parts
 from drift.cli.table_bar import table_bar
 
 RUN = typer.Argument(..., help="Folder of a finished run.")
@@ -27,9 +28,9 @@ SCORES = ("f1", "precision", "recall", "accuracy", "macro_f1", "calibration_erro
 def predict(
     run: Path = RUN,
     table: str = typer.Argument(
-        ..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz), Parquet, CoNLL columns, or a graph."
+        ..., metavar="TABLE", help="CSV, TSV, JSON lines (also .gz), Parquet, CoNLL columns, a graph, or a folder."
     ),
-    out: Path = typer.Option(..., "--out", "-o", dir_okay=False, help="New table, in any of those formats."),
+    out: Path = typer.Option(..., "--out", "-o", help="New table, in any of those formats; a folder for a folder."),
     text: str | None = TEXT,
     edges: Path | None = EDGES,
     model: str | None = MODEL,
@@ -41,6 +42,8 @@ def predict(
     explain: bool = typer.Option(
         False, "--explain", help="Also write why: words that matter, nearest labelled rows. One prediction per word."
     ),
+    cluster: str | None = CLUSTER,
+    jobs: int | None = JOBS,
     quiet: bool = QUIET,
 ) -> None:
     """Label every row of a table, of any size. Memory use is constant.
@@ -53,7 +56,30 @@ def predict(
         drift predict runs/topics new.csv -o labelled.csv
 
         drift predict runs/topics new.parquet -o sure.jsonl.gz --abstain-below 0.9
+
+        drift predict runs/topics parts/ -o predicted/ --cluster tcp://host:8786
     """
+    options: dict[str, Any] = {
+        "text": text,
+        "abstain_below": abstain_below,
+        "encoding": encoding,
+        "spreadsheet": spreadsheet,
+    }
+    if Path(table).is_dir():
+        from drift.errors import ConfigError
+        from drift.runs.parts import predict_parts
+
+        if model or task or edges:
+            raise ConfigError("a folder of tables is predicted by runs without --model, --task and --edges")
+        show_parts(
+            lambda tick: predict_parts(
+                run, table, out, cluster=cluster, n_jobs=jobs, tick=tick, explain=explain, **options
+            ),
+            out,
+            quiet=quiet,
+        )
+        return
+    check_one_table(cluster, jobs)
     from drift.errors import FileError
     from drift.runs.load import load
     from drift.runs.predict import predict_file
@@ -70,13 +96,10 @@ def predict(
             opened,
             table,
             out,
-            text=text,
             edges=edges,
-            abstain_below=abstain_below,
-            encoding=encoding,
-            spreadsheet=spreadsheet,
             tick=tick,
             tally=tally,
+            **options,
             explain=explain,
         )
     for line in tally.lines(opened.task.unit) if tally.rows else ():  # a task from outside may not count

@@ -17,7 +17,7 @@ from drift.tasks.record import Int8, RunRecord, Tuning
 from drift.tasks.standalone import FILE
 from drift.training.evaluation import Score
 from drift.training.progress import progress
-from drift.training.run_folder import CONFIG, METRICS, RunFolder
+from drift.training.run_folder import CONFIG, ENVIRONMENT, METRICS, RunFolder
 
 BY_REFERENCE = (
     "the folder names its encoder instead of holding a copy, and has no model.onnx: --self-contained stores both,"
@@ -123,6 +123,7 @@ class Run:
                 if onnx:
                     self._export(aside / ONNX, sample)
                 self._write_script(aside)
+                self._write_card(aside, folder)
             tick("the page")
             if self.labeled is not None:
                 self.labeled.save(folder.path / LABELED)
@@ -136,6 +137,14 @@ class Run:
         script = self.task.standalone(self.model, self.record, onnx)
         if script is not None:
             (folder / FILE).write_text(script, encoding="utf-8")
+
+    def _write_card(self, model: Path, folder: RunFolder) -> None:
+        from drift.runs.card import CARD, card
+
+        made = folder.read_json(ENVIRONMENT) if (folder.path / ENVIRONMENT).is_file() else {}
+        names = {file.name for file in model.iterdir()}
+        config = self.trained().config
+        (model / CARD).write_text(card(self.task, self.record, config, made, names), encoding="utf-8")
 
     def _export(self, file: Path, sample: Callable[[int], Sample | None]) -> None:
         """Write the ONNX file. If that fails, a note says so: the model is trained and worth keeping."""

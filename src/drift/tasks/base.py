@@ -66,6 +66,8 @@ class Task(ABC):
 
     name: ClassVar[str]
     unit: ClassVar[str]  # what is classified, in the plural
+    title: ClassVar[str] = "Classifier"  # of a model card
+    hub_task: ClassVar[str] = ""  # the name of the task on the Hugging Face Hub
     offers: ClassVar[frozenset[str]] = frozenset()  # what its data offers to methods: see `Method.needs`
     data_settings: ClassVar[type[Settings]]
     model_settings: ClassVar[type[Settings]]

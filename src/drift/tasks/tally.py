@@ -28,6 +28,13 @@ class Tally:
         self.confidence += float(sum(confidence))
         self.doubtful += sum(value < DOUBTFUL for value in confidence)
 
+    def merge(self, other: "Tally") -> None:
+        """Add what was counted elsewhere."""
+        self.rows += other.rows
+        self.labels.update(other.labels)
+        self.confidence += other.confidence
+        self.doubtful += other.doubtful
+
     def lines(self, unit: str) -> list[str]:
         """A summary for a reader. unit: what the rows are, in the plural."""
         total = self.labels.total()

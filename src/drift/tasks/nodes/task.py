@@ -38,6 +38,7 @@ class NodeTask(Task):
 
     name = "nodes"
     unit = "nodes"
+    title, hub_task = "Classifier of nodes", "graph-ml"
     offers = frozenset({GRAPH})
     data_settings, model_settings, record_type = NodeDataSettings, NodeModelSettings, NodeRecord
     kinds = KINDS

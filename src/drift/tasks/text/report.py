@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.report.page import Section, Table
+from drift.tasks.standalone import quoted
 from drift.tasks.text.model import ENCODER
 from drift.tasks.text.record import TextRecord
 from drift.tasks.text.source_report import source_sections
@@ -50,8 +51,9 @@ def service_lines(record: TextRecord, config: Mapping[str, Any], model: Path, on
         "from transformers import AutoTokenizer",
         "",
         f"CLASSES = {record.classes!r}",
-        f"tokenizer = AutoTokenizer.from_pretrained({str(tokenizer)!r})",
-        f"session = onnxruntime.InferenceSession({str(onnx)!r})",
+        f"tokenizer = AutoTokenizer.from_pretrained({quoted(tokenizer)})",
+        f"session = onnxruntime.InferenceSession({quoted(onnx)})",
+        "",
         "",
         "def classify(texts):",
         f'    tokens = tokenizer(texts, truncation=True, max_length={length}, padding=True, return_tensors="np")',

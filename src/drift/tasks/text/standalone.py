@@ -44,13 +44,13 @@ def _opening(auto: str) -> list[str]:
         *(["from safetensors.torch import load_file"] if auto == "AutoModel" else []),
         f"from transformers import {auto}, AutoTokenizer",
         "",
-        "about = json.load(open(HERE + '/drift.json', encoding='utf-8'))",
+        'about = json.load(open("@/drift.json", encoding="utf-8"))',
     ]
 
 
 def _frozen_lines(model: TextModel, module: FrozenClassifier) -> list[str]:
     """A fixed encoder and a head."""
-    encoder = "'@/" + ENCODER + "'"
+    encoder = f'"@/{ENCODER}"'
     revision = ""
     if model.by_reference and model.encoder is not None:
         known = known_encoder(model.encoder.name)
@@ -59,10 +59,11 @@ def _frozen_lines(model: TextModel, module: FrozenClassifier) -> list[str]:
         revision = "" if known is None else f", revision={known.revision!r}"
     return [
         *_opening("AutoModel"),
-        "head = load_file('@/head.safetensors')",
+        'head = load_file("@/head.safetensors")',
         f"ENCODER = {encoder}",
-        f"tokenizer = AutoTokenizer.from_pretrained('@/{ENCODER}')",
+        f'tokenizer = AutoTokenizer.from_pretrained("@/{ENCODER}")',
         f"encoder = AutoModel.from_pretrained(ENCODER{revision}).eval()",
+        "",
         "",
         "@torch.inference_mode()",
         "def classify(texts):",
@@ -80,8 +81,9 @@ def _frozen_lines(model: TextModel, module: FrozenClassifier) -> list[str]:
 def _finetuned_lines() -> list[str]:
     return [
         *_opening("AutoModelForSequenceClassification"),
-        "tokenizer = AutoTokenizer.from_pretrained('@')",
-        "model = AutoModelForSequenceClassification.from_pretrained('@').eval()",
+        'tokenizer = AutoTokenizer.from_pretrained("@")',
+        'model = AutoModelForSequenceClassification.from_pretrained("@").eval()',
+        "",
         "",
         "@torch.inference_mode()",
         "def classify(texts):",

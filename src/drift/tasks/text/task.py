@@ -51,6 +51,7 @@ class TextTask(Task):
 
     name = "text"
     unit = "texts"
+    title, hub_task = "Text classifier", "text-classification"
     offers = frozenset({TEXTS, INDEPENDENT_ROWS})
     data_settings, model_settings, record_type = TextDataSettings, TextModelSettings, TextRecord
     kinds = KINDS

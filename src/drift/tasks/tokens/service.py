@@ -1,11 +1,10 @@
 """Python code that tags sentences with the ONNX file, without torch or this package."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drift.tasks.standalone import FOLDER, script
+from drift.tasks.standalone import FOLDER, quoted, script
 from drift.tasks.tokens.record import TokenRecord
 
 VALID = """\
@@ -35,7 +34,7 @@ def token_script(model: Any, record: TokenRecord, onnx: str | None) -> str:
     lines = [
         "from transformers import pipeline",
         "",
-        "tag = pipeline('token-classification', '@', aggregation_strategy='simple')",
+        'tag = pipeline("token-classification", "@", aggregation_strategy="simple")',
     ]
     return script(lines, "tag(text)", "torch and transformers", note)
 
@@ -48,10 +47,10 @@ def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, o
         "import onnxruntime",
         "from tokenizers import Tokenizer",
         "",
-        f"about = json.load(open({_quoted(model / 'drift.json')}))",
+        f"about = json.load(open({quoted(model / 'drift.json')}))",
         'CLASSES, RESTART = about["classes"], about["restart"]',
-        f"tokenizer = Tokenizer.from_file({_quoted(model / 'tokenizer.json')})",
-        f"session = onnxruntime.InferenceSession({_quoted(onnx)})",
+        f"tokenizer = Tokenizer.from_file({quoted(model / 'tokenizer.json')})",
+        f"session = onnxruntime.InferenceSession({quoted(onnx)})",
         "",
         "def tag(words):",
         '    encoding = tokenizer.encode(" ".join(words))',
@@ -61,7 +60,3 @@ def service_lines(record: TokenRecord, config: Mapping[str, Any], model: Path, o
         "    probabilities = session.run(None, inputs)[0][0][first]  # of each word's first sub-word",
         *(VALID if record.entities else PLAIN).split("\n"),
     ]
-
-
-def _quoted(path: Path) -> str:
-    return json.dumps(str(path))  # Python reads it, too, and formatters leave its quotes as they are

@@ -50,6 +50,7 @@ class TokenTask(Task):
 
     name = "tokens"
     unit = "words"
+    title, hub_task = "Tagger", "token-classification"
     offers = frozenset({INDEPENDENT_ROWS})
     data_settings, model_settings, record_type = TokenDataSettings, TokenModelSettings, TokenRecord
     kinds = KINDS

@@ -1,0 +1,116 @@
+"""The model card has the metadata of the hub and what the record says; `push` uploads the model and nothing else."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import drift
+from drift.cli.main import app
+from drift.errors import ConfigError, FileError
+from drift.runs.result import LABELED, MODEL, Run
+from tests.runs.small import metrics_of, small_encoder, small_fit, small_table, write_csv
+
+hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: pip install 'drift-ssl[text]'")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    base = tmp_path_factory.mktemp("card")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRIFT_CACHE", str(base / "cache"))
+        table = small_table(24, labeled=8)
+        table["topic"] = [{"sport": "sp|<b>ort"}.get(name, name) for name in table["topic"]]
+        test = small_table(20, seed=1)
+        test["topic"] = [{"sport": "sp|<b>ort"}.get(name, name) for name in test["topic"]]
+        files = write_csv(base / "my texts.csv", table), write_csv(base / "test.csv", test)
+        encoder = small_encoder(base / "encoder")
+        yield small_fit(files[0], encoder, test=files[1], out=base / "run", self_contained=True)
+
+
+def test_the_card_says_what_the_record_says(run: Run) -> None:
+    text = (run.path / MODEL / "README.md").read_text(encoding="utf-8")  # type: ignore[operator]
+    _, head, body = text.split("---\n", 2)
+    about = yaml.safe_load(head)
+    assert about["pipeline_tag"] == "text-classification"
+    (found,) = about["model-index"][0]["results"]
+    record = metrics_of(run.path)  # type: ignore[arg-type]
+    accuracy = next(each["value"] for each in found["metrics"] if each["type"] == "accuracy")
+    assert accuracy == round(record["test"]["model"]["accuracy"], 4)
+    low, high = record["test"]["interval"]
+    assert f"{100 * low:.1f} to {100 * high:.1f} %" in body
+    assert "Label budget: 8 gold labels" in body
+    assert "trained on my texts.csv" in body
+    assert str(run.path.parent) not in head  # type: ignore[union-attr]
+    assert "<b>" not in body.replace("\\<b\\>", "")
+    assert "| sp\\|\\<b\\>ort |" in body
+    for heading in ("How to use", "Data and labels", "Scores", "Limits", "How to reproduce"):
+        assert f"## {heading}\n" in body
+
+
+REAL = hub.HfApi
+
+
+class Hub:
+    """Takes what the real HfApi takes, and does nothing."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **options: Any) -> None:
+            bound = inspect.signature(getattr(REAL, name)).bind(self, *args, **options)
+            if self.error is not None:
+                raise self.error
+            self.calls.append((name, bound.arguments))
+
+        return call
+
+
+def test_push_uploads_the_folder_of_the_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Hub()
+    monkeypatch.setattr(hub, "HfApi", lambda: fake)
+    files = drift.push(run, "anna/topics")
+    (made, repository), (sent, folder) = fake.calls
+    assert (made, repository["repo_id"], repository["private"]) == ("create_repo", "anna/topics", True)
+    assert (sent, folder["repo_id"], folder["folder_path"]) == ("upload_folder", "anna/topics", run.path / MODEL)  # type: ignore[operator]
+    names = {file.as_posix() for file in files}
+    assert {"README.md", "use.py", "drift.json", "head.safetensors"} <= names
+    assert not {LABELED, "report.html", "metrics.json"} & names
+
+
+def test_a_refusal_of_the_hub_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (OSError("401 Unauthorized\nmore"), ValueError("bad name")):
+        monkeypatch.setattr(hub, "HfApi", lambda error=error: Hub(error))
+        with pytest.raises(FileError, match="the hub refused") as raised:
+            drift.push(run, "anna/topics")
+        assert len(str(raised.value).splitlines()) == 1
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
+
+    for kind in (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError):
+        assert issubclass(kind, (OSError, ValueError, RuntimeError))
+
+
+def test_a_dry_run_lists_and_wrong_names_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "HfApi", lambda: pytest.fail("the hub was called"))
+    done = CliRunner().invoke(app, ["push", str(run.path), "anna/topics", "--dry-run"])
+    assert done.exit_code == 0, done.output
+    assert "README.md" in done.output
+    assert "files would be uploaded to anna/topics" in done.output
+    for name in ("topics", "a/b/c", "/x", "x/"):
+        with pytest.raises(ConfigError, match="write user/name"):
+            drift.push(run, name, dry_run=True)
+
+
+def test_a_model_whose_encoder_is_only_here_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    table = write_csv(tmp_path / "t.csv", small_table(24, labeled=8))
+    other = small_fit(table, small_encoder(tmp_path / "encoder"), out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="--self-contained"):
+        drift.push(other, "anna/topics", dry_run=True)
