@@ -145,6 +145,14 @@ def run(sets: list[str], draws: int) -> None:
             print(name, draw, shown, f"{line['seconds']} s", flush=True)
 
 
+def export(folder: Path) -> None:
+    """Write vectors and classes for `annotate_peer.py`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SETS:
+        x, y, xt, yt, _ = load(name)
+        np.savez(folder / f"{name}.npz", x=x, y=y, xt=xt, yt=yt, pool=SETS[name][3])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -152,9 +160,12 @@ def main() -> None:
     runs.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     runs.add_argument("--draws", type=int, default=20)
     commands.add_parser("table")
+    commands.add_parser("export").add_argument("folder", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "run":
         run(arguments.sets, arguments.draws)
+    elif arguments.command == "export":
+        export(arguments.folder)
     else:
         write_tables()
 

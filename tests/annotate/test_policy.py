@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chisquare
 
-from drift.annotate.policy import NOVEL, TYPICAL, Audit, choose, is_audit
+from drift.annotate.policy import NOVEL, TYPICAL, Audit, choose, is_audit, margin_doubt
 from tests.annotate.small import answer, clusters, session
 
 
@@ -58,7 +58,7 @@ def test_it_asks_where_the_heads_disagree_when_there_are_many_labels() -> None:
     p = np.tile([0.98, 0.02], (400, 1))
     disagreement = np.zeros(400)
     p[200:220], disagreement[200:220] = [0.5, 0.5], 0.9
-    ranked = choose(vectors, free, labeled, 10, probabilities=p, disagreement=disagreement)
+    ranked = choose(vectors, free, labeled, 10, uncertainty=margin_doubt(p), disagreement=disagreement)
     assert set(ranked.rows.tolist()) <= set(range(200, 220))
     assert set(ranked.reasons) == {"disagree"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drift.annotate.vectors import text_vectors
+from drift.annotate.vectors import text_vectors, word_vectors
 from tests.runs.small import small_encoder
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -34,6 +34,17 @@ def test_a_warm_start_imports_no_torch(tmp_path: Path, monkeypatch: pytest.Monke
     vectors, imported = json.loads(done.stdout)
     assert np.array_equal(np.array(vectors, dtype=np.float32), first)
     assert imported == []
+
+
+def test_words_are_found_again_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    encoder = str(tmp_path / "encoder")
+    small_encoder(Path(encoder))
+    sentences = [["bank", "stock"], ["goal"]]
+    first = word_vectors(sentences, encoder, quiet=True)
+    assert len(first) == 3
+    monkeypatch.setitem(sys.modules, "drift.models.word_embedding", None)  # to import it again is an error
+    assert np.array_equal(word_vectors(sentences, encoder, quiet=True), first)
 
 
 def test_settings_of_another_encoder_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,20 +4,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from drift.annotate.answers import Answer
 from drift.annotate.estimate import Estimate, estimate
 from drift.annotate.events import check_events
 from drift.annotate.journal import Journal
 from drift.annotate.learner import InlineLearner, Job, Learner, Result
 from drift.annotate.policy import RANDOM, Audit, is_audit
+from drift.annotate.pool import Pool
 from drift.annotate.predictions import Predictions, learned_more
-from drift.annotate.reading import Pool
 from drift.annotate.state import Class, Mark, State
 from drift.annotate.wording import CHOSEN, WAITING, why
-from drift.data.cache import content_key
 from drift.errors import LabelError, StateError
 from drift.models.locating import encoder_path
 
@@ -28,11 +29,12 @@ FLIPS_KEPT = 200  # texts whose prediction changed, to show
 
 @dataclass(frozen=True)
 class Question:
-    """A text to label.
+    """A text or sentence to label.
 
     row: its number, from 0. audit: whether it was drawn at random. reason: why it was chosen. reason_code: the same,
-    as a key of `wording.SENTENCES`. guess, confidence: the model's prediction, if there is one. chances: probability by
-    class, the most likely first.
+    as a key of `wording.SENTENCES`. guess, confidence: the model's prediction, if there is one: a class, or a list of
+    entities with the probability of the least sure word. chances: of a text, probability by class, the most likely
+    first. words: of a sentence.
     """
 
     row: int
@@ -40,9 +42,10 @@ class Question:
     audit: bool
     reason: str
     reason_code: str
-    guess: str | None = None
+    guess: Any = None
     confidence: float | None = None
     chances: tuple[tuple[str, float], ...] = ()
+    words: tuple[str, ...] = ()
 
 
 class SessionCore:
@@ -69,10 +72,11 @@ class SessionCore:
         self._state = State()
         if vectors is None:
             encoder_path(encoder)  # first: a wrong name leaves no journal behind
-        self._journal = None if journal is None else Journal(journal, {"texts": content_key(self.texts), "seed": seed})
+        self._journal = None if journal is None else Journal(journal, {**pool.header(), "seed": seed})
         try:
             self._restore(classes)
-            self.vectors = self.pool.embedded(encoder, vectors, quiet=quiet)
+            made = self.pool.embedded(encoder, vectors, quiet=quiet)
+            self.vectors = made.array
             self._audit = Audit(self.pool.usable, seed)
             self._served: dict[str, Question] = {}  # by client: what it is asked now
             self._asked: dict[int, Question] = {}  # by row: what was answered
@@ -80,10 +84,10 @@ class SessionCore:
             self._predictions: Predictions | None = None
             self._initial: Predictions | None = None
             self._use_initial = False
-            self._flips: list[tuple[int, int, int]] = []
+            self._flips: list[tuple[int, Answer, Answer]] = []
             self._learned_at, self._jobs = 0, 0
             self._listeners: list[Callable[[], None]] = []
-            self._learner = (Learner if background else InlineLearner)(self.vectors, self._learned, heads=heads)
+            self._learner = (Learner if background else InlineLearner)(made, self._learned, heads=heads)
             self._begin()
         except BaseException:
             self.close()
@@ -113,6 +117,11 @@ class SessionCore:
         return self._lock
 
     @property
+    def names(self) -> dict[int, str]:
+        """The names of all classes by number."""
+        return {each.id: each.name for each in self._state.classes.values()}
+
+    @property
     def current(self) -> Predictions | None:
         """The predictions that are shown: those of the model, or the initial ones as long as they are better."""
         return self._initial if self._use_initial else self._predictions
@@ -123,8 +132,8 @@ class SessionCore:
         return self._learner.busy
 
     @property
-    def flips(self) -> list[tuple[int, int, int]]:
-        """Texts whose prediction changed in the last round: row, class before, class now."""
+    def flips(self) -> list[tuple[int, Answer, Answer]]:
+        """Rows whose prediction changed in the last round: row, answer before, answer now."""
         return self._flips
 
     @property
@@ -168,13 +177,21 @@ class SessionCore:
             self._state.apply(events[0])
         elif first:
             self._do({"do": "classes", "names": first})
-        by_name = {name: each.id for name in self.pool.given_names if (each := self._state.find(name)) is not None}
-        self._state.given({row: by_name[name] for row, name in self.pool.given.items() if name in by_name})
+        self._state.given(self._given())
         for event in events[1:] if events and events[0]["do"] == "classes" else events:
             self._state.apply(event)
         known = {name for each in self._state.classes.values() for name in each.names}
         if events and (new := [name for name in first if name not in known]):
             self._do({"do": "classes", "names": new})
+
+    def _given(self) -> dict[int, Answer]:
+        """The labels of the table whose classes are known."""
+        numbers = {name: each.id for name in self.pool.class_names if (each := self._state.find(name)) is not None}
+        return {
+            row: self.pool.coded(row, label, numbers.__getitem__)
+            for row, label in self.pool.given.items()
+            if all(name in numbers for name in self.pool.names_in(label))
+        }
 
     def _do(self, event: dict[str, Any]) -> None:
         """Make a change, and write it to disk before the caller hears of it."""
@@ -203,11 +220,16 @@ class SessionCore:
         return None if row is None else self._described(row, False, WAITING)
 
     def _described(self, row: int, audit: bool, reason: str) -> Question:
-        names = {each.id: each.name for each in self._state.classes.values()}
-        current = self.current
-        chances = () if current is None else tuple((names[k], p) for k, p in current.chances(row, self._state))
-        guess, p = chances[0] if chances else (None, None)
-        return Question(row, self.texts[row], audit, why(reason, chances), reason, guess, p, chances)
+        names, current = self.names, self.current
+        if current is None:
+            return Question(row, self.texts[row], audit, why(reason, ()), reason, words=self._words(row))
+        chances = tuple((names[k], p) for k, p in current.chances(row, self._state))
+        answer, p = current.answer(row, self._state)
+        guess = self.pool.named(answer, names)
+        return Question(row, self.texts[row], audit, why(reason, chances), reason, guess, p, chances, self._words(row))
+
+    def _words(self, row: int) -> tuple[str, ...]:
+        return tuple(self.pool.details(row).get("words", ()))
 
     def _taken(self) -> np.ndarray:
         """Rows that are not asked about, `(n,)`."""
@@ -238,48 +260,42 @@ class SessionCore:
             mark = self._state.marks.get(row)
             held = None if mark is None else self._held_out(current, row, mark)
             if mark is not None and held is not None:
-                correct.append(held == mark.id)
+                correct.append(held == mark.answer)
         return np.array(correct, dtype=bool)
 
     def _estimate(self) -> Estimate:
         return estimate(self._audited())
 
-    def _held_out(self, current: Predictions | None, row: int, mark: Mark) -> int | None:
-        """The class that was predicted for a labelled text without its label; None if there is no such prediction."""
+    def _held_out(self, current: Predictions | None, row: int, mark: Mark) -> Answer | None:
+        """The answer that was predicted for a labelled row without its label; None if there is no such prediction."""
         held = None if current is None else current.without_label(row, self._state)
         if held is not None:
             return held[0]
-        return None if mark.guess is None else self._state.resolve(mark.guess)
+        return None if mark.guess is None else self._state.now(mark.guess)
 
-    def _guess(self, row: int) -> int | None:
+    def _guess(self, row: int) -> Answer | None:
         current = self.current
         if current is None:
             return None
         mark = self._state.marks.get(row)
-        if mark is not None:
-            return mark.guess
-        return current.chances(row, self._state)[0][0]
+        return mark.guess if mark is not None else current.answer(row, self._state)[0]
 
     def _ids(self) -> list[int]:
-        return [each.id for each in self._state.active]
+        return self.pool.ids([each.id for each in self._state.active])
 
     def _begin(self) -> None:
         """The first rounds: predictions from noisy labels or a run, and the first texts to ask about."""
-        self._weak_pending = False
-        if self.pool.run is not None:
-            ids = [found.id for name in self.pool.run.classes if (found := self._state.find(name)) is not None]
-            p = np.asarray(self.pool.run.predict_proba(self.texts), dtype=np.float32)
-            self._initial, self._use_initial = Predictions(ids, p, independent=True), True
-        elif self.pool.weak:
-            rows, numbers = self.pool.weak_codes(self._state.find)
-            if len(np.unique(numbers)) >= 2:
-                self._weak_pending = True
-                ids = self._ids()
-                codes = np.searchsorted(ids, numbers)
-                none = np.empty(0, dtype=np.int64)
-                self._learner.submit(Job(0, ids, rows, codes, self.pool.usable, none, weak=True, seed=self.seed))
-                return
-        self._teach(force=True)
+        self._initial = self.pool.first_predictions(self._state)
+        self._use_initial = self._initial is not None
+        weak = None if self._use_initial else self.pool.weak_codes(self._state)
+        self._weak_pending = weak is not None
+        if weak is None:
+            self._teach(force=True)
+            return
+        rows, numbers = weak
+        ids, none = self._ids(), np.empty(0, dtype=np.int64)
+        codes = np.searchsorted(ids, numbers)
+        self._learner.submit(Job(0, ids, rows, codes, self.pool.usable, none, weak=True, seed=self.seed))
 
     def _teach(self, *, force: bool = False) -> None:
         """Submit a round of training if there are enough new labels."""
@@ -292,9 +308,8 @@ class SessionCore:
         self._learned_at = labels
         self._jobs += 1
         ids = self._ids()
-        position = {number: place for place, number in enumerate(ids)}
         rows = np.array(sorted(self._state.marks), dtype=np.int64)
-        codes = np.array([position[self._state.marks[int(row)].id] for row in rows], dtype=np.int64)
+        codes = self.pool.codes(self._state.marks, rows.tolist(), ids)
         taken = self._taken()
         seen = np.flatnonzero(taken)
         free = self.pool.usable[~taken[self.pool.usable]]
@@ -310,11 +325,11 @@ class SessionCore:
             if result.job.weak:
                 self._weak_pending = False
                 if result.probabilities is not None:
-                    self._initial, self._use_initial = Predictions.of(result), True
+                    self._initial, self._use_initial = self.pool.predictions(result), True
                 self._teach(force=True)
             elif result.probabilities is not None:
                 before = self.current
-                self._predictions = Predictions.of(result)
+                self._predictions = self.pool.predictions(result)
                 self._use_initial = not learned_more(self._predictions, self._initial, self._state)
                 self._record(before, len(result.job.rows))
         for changed in self._listeners:
@@ -325,10 +340,10 @@ class SessionCore:
         now = self.current
         changed = None
         if before is not None and now is not None:
-            old, new = before.top(self._state)[0], now.top(self._state)[0]
-            rows = np.flatnonzero(old != new)
-            changed = len(rows) / len(old)
-            self._flips = [(int(row), int(old[row]), int(new[row])) for row in rows[:FLIPS_KEPT]]
+            rows = now.changed(before, self._state)
+            changed = len(rows) / len(self.texts)
+            both = ((row, before.answer(row, self._state), now.answer(row, self._state)) for row in rows.tolist())
+            self._flips = [(row, old[0], new[0]) for row, old, new in islice(both, FLIPS_KEPT)]
         at = self._estimate()
         last = self._state.rounds[-1].labels if self._state.rounds else -1
         if labels != last:

@@ -11,6 +11,8 @@ from drift.errors import FileError
 
 FIRST_LINE = 2  # the first one is the header
 Number = Annotated[int, Field(ge=0)]
+Spans = list[Annotated[list[Number], Field(min_length=3, max_length=3)]]
+"""Entities of a sentence: first word, word after the last, class number."""
 
 
 class _Event(BaseModel):
@@ -42,11 +44,19 @@ class _Guideline(_OfClass):
     text: str
 
 
-class _Label(_Event):
-    number: Number | None = Field(alias="class")
+class _Answers(_Event):
     rows: list[Number]
     by: By
-    guesses: list[Number | None] = []
+    guesses: list[Number | Spans | None] = []
+
+
+class _Label(_Answers):
+    number: Number | None = Field(None, alias="class")
+    spans: Spans | None = None
+
+
+class _Accept(_Answers):
+    answers: list[Number | Spans | None]
 
 
 class _Skip(_Event):
@@ -79,6 +89,7 @@ EVENTS: dict[str, type[_Event]] = {
     "merge": _Merge,
     "guideline": _Guideline,
     "label": _Label,
+    "accept": _Accept,
     "skip": _Skip,
     "flag": _Flag,
     "note": _Note,
@@ -103,9 +114,13 @@ def _fault(event: Mapping[str, Any], texts: int) -> str | None:
     except ValidationError as error:
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-    rows = read.rows if isinstance(read, (_Label, _Flag)) else [read.row] if isinstance(read, (_Skip, _Note)) else []
+    rows = read.rows if isinstance(read, (_Answers, _Flag)) else [read.row] if isinstance(read, (_Skip, _Note)) else []
     if rows and max(rows) >= texts:
         return f"row {max(rows)}, and there are {texts:,} texts"
-    if isinstance(read, _Label) and read.guesses and len(read.guesses) != len(rows):
+    if isinstance(read, _Answers) and read.guesses and len(read.guesses) != len(rows):
         return f"{len(rows)} rows and {len(read.guesses)} guesses"
+    if isinstance(read, _Accept) and len(read.answers) != len(rows):
+        return f"{len(rows)} rows and {len(read.answers)} answers"
+    if isinstance(read, _Label) and "spans" not in event and "class" not in event:
+        return "a label without class and spans"
     return None

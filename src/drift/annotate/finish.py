@@ -10,45 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from drift.annotate.session import Annotation
-from drift.data.table_writer import TableWriter
-from drift.data.tables import read_chunks
 from drift.errors import FileError
 
-LABEL = "label"
-ADDED = ("flag", "note")
 LINES_KEPT = 12  # of the final run's output
 
 
-def write_labels(session: Annotation, out: str | Path) -> tuple[str, str]:
-    """Write every row of the table with its label, flag and note; returns the names of the text and label columns.
-
-    Labels are written into the label column of the table if it has one, else into a new column.
-    """
-    pool, labels, start = session.pool, session.labels(), 0
+def write_labels(session: Annotation, out: str | Path) -> list[str]:
+    """Write every row with its label, flag and note; return the options with which `drift fit` reads them."""
+    labels = session.labels()
     with session.lock:
         flags, notes = set(session.state.flags), dict(session.state.notes)
-    chunks: Any = read_chunks(pool.source, encoding=pool.encoding) if pool.columns is not None else None
-    text = "text" if pool.columns is None else pool.columns.text
-    column = LABEL if pool.columns is None or pool.columns.label is None else pool.columns.label
-    with TableWriter(out) as writer:
-        for columns in [{"text": pool.texts}] if chunks is None else (dict(chunk.columns) for chunk in chunks):
-            size = len(next(iter(columns.values())))
-            rows = range(start, start + size)
-            while column in columns and (pool.columns is None or pool.columns.label is None):
-                column += "_by_drift"
-            added: dict[str, list[Any]] = {
-                "row": [row + 1 for row in rows],
-                "flag": ["flag" if row in flags else None for row in rows],
-                "note": [notes.get(row) for row in rows],
-            }
-            columns[column] = list[Any](labels[start : start + size])
-            for name, values in added.items():
-                while name in columns:
-                    name += "_by_drift"
-                columns[name] = values
-            writer.write(columns)
-            start += size
-    return text, column
+    return session.pool.write(Path(out), labels, flags, notes)
 
 
 @dataclass
@@ -71,11 +43,11 @@ class Finish:
         """Write the labels, and begin to train if that is wanted."""
         if self._thread is not None and self._thread.is_alive():
             return self.status()
-        text, label = write_labels(self.session, self.out)
+        columns = write_labels(self.session, self.out)
         self._state, self._error, self._lines = "written", "", []
         if train:
             self._folder = _new_folder(self.run)
-            command = ["fit", str(self.out), "--text", text, "--label", label, "-o", str(self._folder), *self.options]
+            command = ["fit", str(self.out), *columns, "-o", str(self._folder), *self.options]
             self._state, self._command = "training", command
             self._thread = threading.Thread(target=self._train, args=(command,), daemon=True)
             self._thread.start()
@@ -88,7 +60,8 @@ class Finish:
         if self._state in ("training", "done", "failed"):
             found |= {"run": str(self._folder), "lines": self._lines[-LINES_KEPT:]}
             found["fit"] = "drift " + shlex.join(self._command)
-            found["predict"] = f"drift predict {shlex.quote(str(self._folder))} new.csv -o predicted.csv"
+            ending = self.out.name.removeprefix(self.out.name.split(".")[0])
+            found["predict"] = f"drift predict {shlex.quote(str(self._folder))} new{ending} -o predicted{ending}"
         return found
 
     def report(self) -> bytes | None:

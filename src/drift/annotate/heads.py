@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from drift.annotate.learner import HEADS
+from drift.annotate.policy import margin_doubt
 from drift.data.examples import Labeled, Unlabeled, Vectors
 from drift.data.folds import left_out
 from drift.data.labels import UNLABELED
@@ -77,6 +78,11 @@ class Heads:
         self.mean, self.scale = scaling(np.asarray(vectors[sample]))
         self.x = torch.from_numpy((np.asarray(vectors, dtype=np.float32) - self.mean) / self.scale)
         self.heads = heads
+        self.items = vectors
+
+    def doubt(self, probabilities: np.ndarray) -> np.ndarray:
+        """The doubt about each text, `(n,)`. probabilities: of all texts, `(n, C)`."""
+        return margin_doubt(probabilities)
 
     def teach(self, lesson: Lesson, classes: int) -> Outcome:
         """Train on these labels, and predict every row. Classes without a label get probability 0."""
@@ -88,10 +94,10 @@ class Heads:
             held = self._left_out(student, lesson.rows, codes, folds)
         shares = self._shares if len(self._shares) else np.full(len(present), 1 / len(present))
         return Outcome(
-            _spread(mean, present, classes),
+            spread(mean, present, classes),
             disagreement,
-            _spread(held, present, classes),
-            _spread(shares[None], present, classes)[0],
+            spread(held, present, classes),
+            spread(shares[None], present, classes)[0],
         )
 
     def _train(self, lesson: Lesson, codes: np.ndarray, classes: int) -> tuple[Stacked, np.ndarray | None]:
@@ -110,7 +116,6 @@ class Heads:
             Labeled(examples, torch.from_numpy(lesson.rows[kept]), torch.from_numpy(codes[kept])),
             Unlabeled(examples, torch.from_numpy(rest).expand(len(seeds), -1)) if len(rest) else None,
             weak=lesson.weak,
-            labels_are=None if lesson.weak else "per-class",  # the policy asks for rare classes more often
             left_out=None
             if folds is None
             else Labeled(examples, *map(torch.from_numpy, (lesson.rows[folds], codes[folds]))),
@@ -166,7 +171,7 @@ def _entropy(p: Tensor) -> Tensor:
     return entropy
 
 
-def _spread(p: np.ndarray, present: np.ndarray, classes: int) -> np.ndarray:
+def spread(p: np.ndarray, present: np.ndarray, classes: int) -> np.ndarray:
     """Columns of the present classes among those of all classes."""
     spread = np.zeros((len(p), classes), dtype=np.float32)
     spread[:, present] = p

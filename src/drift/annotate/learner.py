@@ -20,12 +20,20 @@ MOST_STARTS = 4  # of the training process, if it keeps ending
 
 
 @dataclass(frozen=True)
+class Vectors:
+    """Vectors of texts, `(n, D)`; or of words, `(words, D)`, with the number of words of each sentence, `(n,)`."""
+
+    array: np.ndarray
+    sizes: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class Job:
     """A round of training.
 
-    rows, codes: labelled rows and the position of the class of each in `ids`. free: rows that may be asked about.
-    seen: rows that were labelled or skipped. ids: class numbers. weak: the labels are noisy. initial: probabilities
-    `(n, C)` that exist before there is a model.
+    rows, codes: labelled rows and the position of the class of each in `ids`; of each word, for sentences. free: rows
+    that may be asked about. seen: rows that were labelled or skipped. ids: class numbers. weak: the labels are noisy.
+    initial: probabilities `(n, C)` that exist before there is a model; of all words, for sentences.
     """
 
     number: int
@@ -68,18 +76,17 @@ class InlineLearner:
 
     busy = False
 
-    def __init__(self, vectors: np.ndarray, done: Callable[[Result], None], *, heads: int = HEADS) -> None:
+    def __init__(self, vectors: Vectors, done: Callable[[Result], None], *, heads: int = HEADS) -> None:
         self.vectors, self.done = vectors, done
         self._count = heads
         self._heads: Any = None
 
     def submit(self, job: Job) -> None:
-        from drift.annotate.heads import Heads  # late: a page, which trains in another process, opens sooner without
-        from drift.annotate.worker import work
+        from drift.annotate.worker import make_heads, work  # late: a page, which trains elsewhere, opens sooner without
 
-        self._heads = self._heads or Heads(self.vectors, heads=self._count)
+        self._heads = self._heads or make_heads(self.vectors.array, self.vectors.sizes, self._count)
         fields, arrays = _message(job)
-        self.done(_result(job, work(self._heads, self.vectors, fields, arrays)))
+        self.done(_result(job, work(self._heads, fields, arrays)))
 
     def wait(self, seconds: float | None = None) -> bool:
         return True
@@ -94,7 +101,7 @@ class Learner:
     done: called with every result, in a thread of its own.
     """
 
-    def __init__(self, vectors: np.ndarray, done: Callable[[Result], None], *, heads: int = HEADS) -> None:
+    def __init__(self, vectors: Vectors, done: Callable[[Result], None], *, heads: int = HEADS) -> None:
         self.done = done
         self._vectors, self._heads = vectors, heads
         self._condition = threading.Condition()
@@ -155,12 +162,14 @@ class Learner:
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        file = _file_of(self._vectors)
+        vectors, sizes = self._vectors.array, self._vectors.sizes
+        file = _file_of(vectors)
+        arrays = {} if sizes is None else {"sizes": sizes}
         try:
             if file is not None:
-                send(process.stdin, {"file": file, "heads": self._heads})
+                send(process.stdin, {"file": file, "heads": self._heads}, **arrays)
             else:
-                send(process.stdin, {"heads": self._heads}, vectors=np.asarray(self._vectors))
+                send(process.stdin, {"heads": self._heads}, vectors=np.asarray(vectors), **arrays)
             with self._condition:
                 self._ready = True
                 self._next()

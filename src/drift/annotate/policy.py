@@ -66,14 +66,14 @@ def choose(
     labeled: np.ndarray,
     count: int,
     *,
-    probabilities: np.ndarray | None = None,
+    uncertainty: np.ndarray | None = None,
     disagreement: np.ndarray | None = None,
     seed: int = 0,
 ) -> Ranked:
     """Choose `count` rows.
 
     vectors: of all texts, `(n, D)`. free: rows to choose from. labeled: rows with a label, or that were skipped.
-    probabilities, disagreement: of all texts, `(n, C)` and `(n,)`, if there is a model.
+    uncertainty, disagreement: about all texts, both `(n,)`, if there is a model.
     """
     generator = np.random.default_rng((seed, 2))
     rows = np.sort(generator.permutation(free)[:CANDIDATES])
@@ -85,8 +85,8 @@ def choose(
     w = 0.0
     doubt = np.zeros(len(rows))
     reason_of_doubt = np.full(len(rows), UNSURE)
-    if probabilities is not None:
-        u = _ranks(1 - _margins(probabilities[rows]))
+    if uncertainty is not None:
+        u = _ranks(uncertainty[rows])
         d = u if disagreement is None else _ranks(disagreement[rows])
         doubt, w = (u + d) / 2, len(labeled) / (len(labeled) + HALF_WAY)
         reason_of_doubt = np.where(d >= u, DISAGREE, UNSURE)
@@ -145,12 +145,12 @@ def _densities(x: np.ndarray) -> np.ndarray:
     return np.concatenate(means)
 
 
-def _margins(p: np.ndarray) -> np.ndarray:
-    """How far the most likely class is ahead of the second, `(n,)`."""
+def margin_doubt(p: np.ndarray) -> np.ndarray:
+    """How little the most likely class is ahead of the second, `(n,)`: 0 if it is certain. p: `(n, C)`."""
     if p.shape[1] < 2:
-        return np.ones(len(p))
+        return np.zeros(len(p))
     two = np.partition(p, -2, axis=1)[:, -2:]
-    return np.asarray(two[:, 1] - two[:, 0])
+    return np.asarray(1 - (two[:, 1] - two[:, 0]))
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -1,74 +1,50 @@
 """Predictions of all texts, by class number: they stay valid when classes are added, renamed or merged."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from drift.annotate.learner import Result
+from drift.annotate.answers import Answer
 from drift.annotate.state import State
 
 FEW_JUDGED = 5  # labels with held-out predictions before the model may replace the initial predictions
 
 
 @dataclass
-class Predictions:
-    """Probabilities of all texts.
+class Predictions(ABC):
+    """Probabilities of all texts, or of all words of sentences.
 
-    ids: class numbers, in the order of the columns. p: `(n, C)`. held_out: by labelled row, its probabilities `(C,)`
-    from heads that were not trained on its label. disagreement: between the heads, `(n,)`. independent: whether no
-    label was used, so that p itself is held out.
+    ids: class numbers, in the order of the columns. p: `(n, C)`. held_out: by labelled row, its probabilities from
+    heads that were not trained on its label. independent: whether no label was used, so that p itself is held out.
     """
 
     ids: list[int]
     p: np.ndarray
     held_out: dict[int, np.ndarray] = field(default_factory=dict)
-    disagreement: np.ndarray | None = None
     independent: bool = False
 
-    @classmethod
-    def of(cls, result: Result) -> "Predictions":
-        """The predictions of a round."""
-        assert result.probabilities is not None
-        assert result.left_out is not None
-        known = ~np.isnan(result.left_out).any(1)
-        held = dict(zip(result.job.rows[known].tolist(), result.left_out[known], strict=True))
-        if result.job.weak:
-            return cls(result.job.ids, result.probabilities, disagreement=result.disagreement, independent=True)
-        return cls(result.job.ids, result.probabilities, held, result.disagreement)
+    def answer(self, row: int, state: State) -> tuple[Answer, float]:
+        """The predicted answer for one row, and how sure it is."""
+        return self.read(self.of_row(row), state)
 
-    def top(self, state: State) -> tuple[np.ndarray, np.ndarray]:
-        """The predicted class number of every text, and its probability; both `(n,)`."""
-        ids, p = self._merged(state, self.p)
-        codes = p.argmax(1)
-        return ids[codes], p[np.arange(len(p)), codes]
+    def without_label(self, row: int, state: State) -> tuple[Answer, float] | None:
+        """The answer predicted for a labelled row by heads that do not know its label, and how sure it is."""
+        held = self.of_row(row) if self.independent else self.held_out.get(row)
+        return None if held is None else self.read(held, state)
 
-    def chances(self, row: int, state: State) -> list[tuple[int, float]]:
-        """Class numbers with their probabilities for one text, the most likely first."""
-        ids, p = self._merged(state, self.p[row : row + 1])
-        order = np.argsort(-p[0], kind="stable")
-        return [(int(ids[k]), float(p[0, k])) for k in order]
-
-    def without_label(self, row: int, state: State) -> tuple[int, float] | None:
-        """The class predicted for a labelled text by heads that do not know its label, with its probability."""
-        held = self.p[row] if self.independent else self.held_out.get(row)
-        if held is None:
-            return None
-        ids, p = self._merged(state, held[None])
-        code = int(p[0].argmax())
-        return int(ids[code]), float(p[0, code])
-
-    def suspects(self, state: State, most: int) -> list[tuple[int, int, float]]:
-        """Labelled rows for which another class is predicted, with it and its probability, the surest first."""
+    def suspects(self, state: State, most: int) -> list[tuple[int, Answer, float]]:
+        """Labelled rows for which another answer is predicted, with it and how sure it is, the surest first."""
         found = []
         for row, mark in state.marks.items():
             other = self.without_label(row, state)
-            if other is not None and other[0] != mark.id:
+            if other is not None and other[0] != mark.answer:
                 found.append((row, *other))
         return sorted(found, key=lambda each: (-each[2], each[0]))[:most]
 
     def columns(self, ids: list[int], state: State) -> np.ndarray:
         """Probabilities of these classes, `(n, len(ids))`; 0 for a class that is not predicted."""
-        own, p = self._merged(state, self.p)
+        own, p = self.merged(self.p, state)
         columns = np.zeros((len(p), len(ids)), dtype=np.float32)
         place = {number: position for position, number in enumerate(own.tolist())}
         for position, number in enumerate(ids):
@@ -76,8 +52,8 @@ class Predictions:
                 columns[:, position] = p[:, place[number]]
         return columns
 
-    def _merged(self, state: State, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Probabilities `(k, C')` of the classes as they are now."""
+    def merged(self, p: np.ndarray, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """Class numbers `(C',)` and probabilities `(k, C')` of the classes as they are now."""
         now = [state.resolve(number) for number in self.ids]
         if now == self.ids:
             return np.array(self.ids), p
@@ -86,6 +62,71 @@ class Predictions:
         for column, number in enumerate(now):
             merged[:, ids.index(number)] += p[:, column]
         return np.array(ids), merged
+
+    @abstractmethod
+    def of_row(self, row: int) -> np.ndarray:
+        """The probabilities of one text, `(1, C)`, or of the words of a sentence, `(words, C)`."""
+
+    @abstractmethod
+    def read(self, p: np.ndarray, state: State) -> tuple[Answer, float]:
+        """The answer that probabilities of one row stand for, and how sure it is."""
+
+    @abstractmethod
+    def chances(self, row: int, state: State) -> list[tuple[int, float]]:
+        """The classes of a text with their probabilities, the most likely first; none for a sentence."""
+
+    @abstractmethod
+    def sure(self, state: State) -> np.ndarray:
+        """How sure the answer for each row is, `(n,)`."""
+
+    @abstractmethod
+    def has(self, number: int, state: State) -> np.ndarray:
+        """Whether a class is in the predicted answer of each row, `(n,)`."""
+
+    @abstractmethod
+    def shares(self, state: State) -> dict[int, float]:
+        """The share of each class among all predicted texts or entities."""
+
+    @abstractmethod
+    def changed(self, before: "Predictions", state: State) -> np.ndarray:
+        """Rows whose answer is another one than before."""
+
+
+class TextPredictions(Predictions):
+    """One class per text."""
+
+    def top(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """The predicted class number of every text, and its probability; both `(n,)`."""
+        ids, p = self.merged(self.p, state)
+        codes = p.argmax(1)
+        return ids[codes], p[np.arange(len(p)), codes]
+
+    def of_row(self, row: int) -> np.ndarray:
+        return self.p[row : row + 1]
+
+    def read(self, p: np.ndarray, state: State) -> tuple[Answer, float]:
+        ids, p = self.merged(np.atleast_2d(p), state)
+        code = int(p[0].argmax())
+        return int(ids[code]), float(p[0, code])
+
+    def chances(self, row: int, state: State) -> list[tuple[int, float]]:
+        ids, p = self.merged(self.of_row(row), state)
+        order = np.argsort(-p[0], kind="stable")
+        return [(int(ids[k]), float(p[0, k])) for k in order]
+
+    def sure(self, state: State) -> np.ndarray:
+        return self.top(state)[1]
+
+    def has(self, number: int, state: State) -> np.ndarray:
+        return np.asarray(self.top(state)[0] == number)
+
+    def shares(self, state: State) -> dict[int, float]:
+        codes = self.top(state)[0]
+        return {int(number): float((codes == number).mean()) for number in np.unique(codes)}
+
+    def changed(self, before: Predictions, state: State) -> np.ndarray:
+        assert isinstance(before, TextPredictions)
+        return np.flatnonzero(before.top(state)[0] != self.top(state)[0])
 
 
 def learned_more(model: Predictions | None, initial: Predictions | None, state: State) -> bool:
@@ -97,7 +138,7 @@ def learned_more(model: Predictions | None, initial: Predictions | None, state: 
         return False
 
     def right(each: Predictions) -> int:
-        found = ((each.without_label(row, state), state.marks[row].id) for row in rows)
-        return sum(other is not None and other[0] == number for other, number in found)
+        found = ((each.without_label(row, state), state.marks[row].answer) for row in rows)
+        return sum(other is not None and other[0] == answer for other, answer in found)
 
     return right(model) >= right(initial)

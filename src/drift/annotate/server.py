@@ -135,7 +135,10 @@ def perform(session: Annotation, sent: dict[str, Any]) -> None:
     do = sent.get("do")
     match do:
         case "label":
-            session.label_many(_rows(sent), None if sent.get("class") is None else str(sent["class"]))
+            name = sent.get("class")
+            session.label_many(_rows(sent), sent["spans"] if "spans" in sent else name if name is None else str(name))
+        case "accept":
+            session.accept(_rows(sent))
         case "skip":
             session.skip(int(sent["row"]))
         case "undo":

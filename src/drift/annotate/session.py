@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from drift.annotate.answers import Answer, written
 from drift.annotate.core import Question, SessionCore
 from drift.annotate.estimate import Estimate, advice
 from drift.annotate.policy import AUDIT_EVERY
-from drift.annotate.reading import read_pool
+from drift.annotate.sentences import read_tagged
 from drift.annotate.state import By
-from drift.errors import ConfigError
-from drift.settings import check_seed
+from drift.annotate.texts import read_texts
+from drift.errors import ConfigError, StateError
+from drift.settings import check_seed, nearest
+
+READERS = {"text": read_texts, "tokens": read_tagged}  # by task
 
 
 class Annotation(SessionCore):
@@ -29,12 +33,14 @@ class Annotation(SessionCore):
     Parameters
     ----------
     source : path, DataFrame, Dataset or sequence of str
-        The texts.
+        The texts. Of sentences also a sequence of lists of words, and all files that `drift fit --task tokens` reads.
     classes : sequence of str, default=()
         Names of the classes. More can be added later; those of the label column are added by themselves.
-    text, label : str, default=None
-        Columns with texts, and with labels that exist already. By default obvious ones are recognised; a label of ""
-        means that there is none.
+    task : {"text", "tokens"}, default="text"
+        One class per text, or entities in sentences: spans of words, each with a class as its type.
+    text, tokens, label : str, default=None
+        Columns with texts, with the words of sentences, and with labels that exist already. By default obvious ones are
+        recognised; a label of "" means that there is none.
     weak : sequence of str, default=()
         Columns with noisy labels, which are shown, compared, and used as predictions until the model is better.
     rules : path or RuleSet, default=None
@@ -47,7 +53,7 @@ class Annotation(SessionCore):
     encoder : str, default="default"
         Encoder that turns texts into vectors.
     vectors : array of shape (n_texts, n_features), default=None
-        Vectors of the texts, in place of those of an encoder.
+        Vectors of the texts, or of all words of the sentences, in place of those of an encoder.
     audit_every : int, default=5
         Every so many questions, one is drawn at random. 0 switches the audit and the estimate off.
     background : bool, default=False
@@ -67,7 +73,9 @@ class Annotation(SessionCore):
         source: Any,
         classes: Sequence[str] = (),
         *,
+        task: str = "text",
         text: str | None = None,
+        tokens: str | None = None,
         label: str | None = None,
         weak: Sequence[str] = (),
         rules: Any = None,
@@ -87,9 +95,10 @@ class Annotation(SessionCore):
         if audit_every < 0 or audit_every == 1:
             raise ConfigError(f"audit_every={audit_every}: give 2 or more, or 0 for no audit")
         check_seed(seed)
-        pool = read_pool(
-            source, text=text, label=label, weak=weak, rules=rules, start_from=start_from, encoding=encoding
-        )
+        if task not in READERS:
+            raise ConfigError(f"task={task!r}: give one of {', '.join(READERS)}{nearest(task, READERS)}")
+        pool = READERS[task](source, text=text, tokens=tokens, label=label, weak=weak, rules=rules, encoding=encoding)
+        pool.run = _opened(start_from)
         super().__init__(
             pool,
             classes,
@@ -121,15 +130,19 @@ class Annotation(SessionCore):
                 self._served[client] = chosen
             return chosen
 
-    def label(self, row: int, name: str | None, *, by: By | None = None) -> None:
-        """Label a text, or correct its label; None removes it. row: its number, from 0."""
-        self.label_many([row], name, by=by)
+    def label(self, row: int, label: Any, *, by: By | None = None) -> None:
+        """Label a text or sentence, or correct its label; None removes it.
 
-    def label_many(self, rows: Sequence[int], name: str | None, *, by: By | None = None) -> None:
+        row: its number, from 0. label: a class; or the list of all entities of a sentence, such as [(0, 2, "person")]
+        for its first two words.
+        """
+        self.label_many([row], label, by=by)
+
+    def label_many(self, rows: Sequence[int], label: Any, *, by: By | None = None) -> None:
         """Give several texts the same label, as one action to undo."""
         with self._lock:
             checked = [self._row(row) for row in rows]
-            number = None if name is None else self._class(name).id
+            answers = [None if label is None else self._answer(row, label) for row in checked]
             if not checked:
                 return
             asked = {question.row: question for question in self._served.values()}
@@ -137,7 +150,21 @@ class Annotation(SessionCore):
             if by is None and len(checked) == 1 and checked[0] in asked:
                 chosen = "audit" if asked[checked[0]].audit else "policy"
             guesses = [self._guess(row) for row in checked]
-            self._do({"do": "label", "rows": checked, "class": number, "by": chosen, "guesses": guesses})
+            self._do({"do": "label", "rows": checked, **written(answers[0]), "by": chosen, "guesses": guesses})
+            self._teach()
+
+    def accept(self, rows: Sequence[int]) -> None:
+        """Label texts as they are predicted, as one action to undo."""
+        with self._lock:
+            checked = [self._row(row) for row in rows]
+            current = self.current
+            if current is None:
+                raise StateError("there is no prediction to accept yet; label a few more first")
+            answers = [current.answer(row, self._state)[0] for row in checked]
+            if not checked:
+                return
+            guesses = [self._guess(row) for row in checked]
+            self._do({"do": "accept", "rows": checked, "answers": answers, "by": "list", "guesses": guesses})
             self._teach()
 
     def skip(self, row: int) -> None:
@@ -202,22 +229,22 @@ class Annotation(SessionCore):
 
     # Results.
 
-    def labels(self) -> list[str | None]:
-        """The label of every text; None if it has none."""
+    def labels(self) -> list[Any]:
+        """The label of every text: a class, or a list of entities; None if it has none."""
         with self._lock:
-            names = {each.id: each.name for each in self._state.classes.values()}
-            marks = self._state.marks
-            return [names[marks[row].id] if row in marks else None for row in range(len(self.texts))]
+            names, marks = self.names, self._state.marks
+            return [
+                self.pool.named(marks[row].answer, names) if row in marks else None for row in range(len(self.texts))
+            ]
 
-    def predictions(self) -> list[tuple[str, float] | None]:
-        """The predicted class of every text with its probability; None while there is no model."""
+    def predictions(self) -> list[tuple[Any, float] | None]:
+        """The predicted label of every text, and how sure it is; None while there is no model."""
         with self._lock:
-            current = self.current
+            current, names = self.current, self.names
             if current is None:
                 return [None] * len(self.texts)
-            names = {each.id: each.name for each in self._state.classes.values()}
-            codes, top = current.top(self._state)
-            return [(names[int(code)], float(p)) for code, p in zip(codes, top, strict=True)]
+            found = (current.answer(row, self._state) for row in range(len(self.texts)))
+            return [(self.pool.named(answer, names), p) for answer, p in found]
 
     def estimate(self) -> Estimate:
         """The accuracy of the model on all texts, from those that were drawn at random, with a 95 % interval."""
@@ -232,8 +259,8 @@ class Annotation(SessionCore):
         with self._lock:
             return advice(self.estimate(), self._state.rounds, target)
 
-    def suspects(self, most: int = 100) -> list[tuple[int, str, float]]:
-        """Labels that are probably wrong: row, predicted class, and its probability, the most suspicious first.
+    def suspects(self, most: int = 100) -> list[tuple[int, Any, float]]:
+        """Labels that are probably wrong: row, predicted label, and how sure it is, the most suspicious first.
 
         The prediction is of heads that were not trained on the label.
         """
@@ -241,8 +268,8 @@ class Annotation(SessionCore):
             current = self.current
             if current is None:
                 return []
-            found = current.suspects(self._state, most)
-            return [(row, self._state.classes[number].name, p) for row, number, p in found]
+            found, names = current.suspects(self._state, most), self.names
+            return [(row, self.pool.named(answer, names), p) for row, answer, p in found]
 
     def train(self) -> None:
         """Train on all labels now, and wait until that is done."""
@@ -254,8 +281,20 @@ class Annotation(SessionCore):
         """Wait for training in the background; returns whether it is done."""
         return self._learner.wait(seconds)
 
+    def _answer(self, row: int, label: Any) -> Answer:
+        return self.pool.coded(row, label, lambda name: self._class(name).id)
+
     def __enter__(self) -> "Annotation":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _opened(run: Any) -> Any:
+    """A run, or the one in a folder."""
+    if run is None or hasattr(run, "predict_proba"):
+        return run
+    from drift.runs.load import load
+
+    return load(run)

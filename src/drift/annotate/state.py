@@ -1,4 +1,4 @@
-"""What is known about every text, as a function of the events in the journal.
+"""What is known about every text or sentence, as a function of the events in the journal.
 
 Every change goes through `State.apply`, whether a person has just made it or the journal is read again, so that a
 restart gives the same state. Tables are dictionaries, and each event remembers the entries it replaced: that is undo.
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from drift.annotate.answers import OUTSIDE, Answer, classes_of, guessed, read_answer, resolved
 from drift.annotate.estimate import Round
 from drift.errors import ConfigError, LabelError, StateError
 
@@ -30,11 +31,11 @@ class Class:
 
 @dataclass(frozen=True)
 class Mark:
-    """The label of a text. guess: the class that the model predicted before, if it did."""
+    """The answer for a text or sentence. guess: what the model predicted before, if it did."""
 
-    id: int
+    answer: Answer
     by: By
-    guess: int | None = None
+    guess: Answer | None = None
 
 
 @dataclass
@@ -88,6 +89,8 @@ class State:
 
     def resolve(self, number: int) -> int:
         """The class that this one was merged into, in the end; itself if it was not."""
+        if number == OUTSIDE:
+            return number
         while (into := self.classes[number].into) is not None:
             number = into
         return number
@@ -106,10 +109,14 @@ class State:
         """Texts that were shown and labelled or skipped."""
         return sum(mark.by in CHOSEN for mark in self.marks.values()) + len(self.skipped)
 
-    def given(self, rows: Mapping[int, int]) -> None:
-        """Labels that the table has: by row, the number of the class. The journal holds only what was changed."""
-        for row, number in rows.items():
-            self.marks[row] = Mark(number, "given")
+    def given(self, rows: Mapping[int, Answer]) -> None:
+        """Labels that the table has, by row. The journal holds only what was changed."""
+        for row, answer in rows.items():
+            self.marks[row] = Mark(answer, "given")
+
+    def now(self, answer: Answer) -> Answer:
+        """An answer with the classes as they are now."""
+        return resolved(answer, self.resolve)
 
     # One method per event.
 
@@ -132,24 +139,30 @@ class State:
             raise ConfigError(f"{old.name!r} cannot be merged into itself; choose another class")
         self._set("classes", old.id, replace(old, into=into.id))
         for row, mark in list(self.marks.items()):
-            if mark.id == old.id:
-                self._set("marks", row, replace(mark, id=into.id))
+            if old.id in classes_of(mark.answer):
+                self._set("marks", row, replace(mark, answer=self.now(mark.answer)))
 
     def _do_guideline(self, event: Mapping[str, Any]) -> None:
         old = self._class(event["class"])
         self._set("classes", old.id, replace(old, guideline=checked_note(event["text"])))
 
     def _do_label(self, event: Mapping[str, Any]) -> None:
-        number, rows = event["class"], event["rows"]
+        answer, rows = read_answer(event, self._number), event["rows"]
+        self._label(rows, [answer] * len(rows), event)
+
+    def _do_accept(self, event: Mapping[str, Any]) -> None:
+        answers = [guessed(answer) for answer in event["answers"]]
+        now = [None if answer is None else resolved(answer, self._number) for answer in answers]
+        self._label(event["rows"], now, event)
+
+    def _label(self, rows: Sequence[int], answers: Sequence[Answer | None], event: Mapping[str, Any]) -> None:
         guesses = event.get("guesses") or [None] * len(rows)
-        if number is not None:
-            number = self._class(number).id
-        for row, guess in zip(rows, guesses, strict=True):
+        for row, answer, guess in zip(rows, answers, guesses, strict=True):
             before = self.marks.get(row)
             # A correction does not change how the text was chosen, nor what the model had guessed before.
             by = before.by if before else self.skipped.get(row, event["by"])
-            guess = before.guess if before else guess
-            self._set("marks", row, None if number is None else Mark(number, by, guess))
+            guess = before.guess if before else guessed(guess)
+            self._set("marks", row, None if answer is None else Mark(answer, by, guess))
             self._set("skipped", row, None)
 
     def _do_skip(self, event: Mapping[str, Any]) -> None:
@@ -182,6 +195,9 @@ class State:
             raise ConfigError(f"there is a class {name!r} already")
         number = max(self.classes, default=-1) + 1
         self._set("classes", number, Class(number, name, (name,), checked_note(guideline)))
+
+    def _number(self, number: int) -> int:
+        return self._class(number).id
 
     def _class(self, number: Any) -> Class:
         if number not in self.classes:

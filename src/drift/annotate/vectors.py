@@ -16,14 +16,15 @@ import drift
 from drift.data.cache import cache_file, cache_folder, content_key
 from drift.data.sealed import sealed_content
 from drift.data.texts import checked
-from drift.data.vector_store import VectorStore, text_keys
-from drift.models.locating import folder_fingerprint
+from drift.data.vector_store import VectorStore, read_array, text_keys
+from drift.models.locating import folder_fingerprint, words_default
 from drift.training.progress import progress
 
 if TYPE_CHECKING:
     from drift.models.embedding import Embedder
 
 FORMAT = "settings/1"
+LAYERS = 1 / 2  # of an encoder's layers, from the first, for words: the upper ones represent whole texts
 
 
 def text_vectors(texts: Sequence[str], encoder: str, *, quiet: bool) -> np.ndarray:
@@ -51,6 +52,34 @@ def text_embedder(encoder: str) -> "Embedder":
     loaded = late_encoder(encoder)
     length = min(settings.max_length, longest(*loaded))
     return Embedder(encoder, max_length=length, pool=settings.pool, precision=settings.precision, loaded=loaded)
+
+
+def word_vectors(sentences: Sequence[Sequence[str]], encoder: str, *, quiet: bool) -> np.ndarray:
+    """One vector per word, `(words, D)`, memory-mapped: of `drift fit --task tokens` with a fixed encoder."""
+    name = words_default() if encoder == "default" else encoder
+    known = _remembered("words", name)
+    if known is not None:
+        lines = ("\0".join(words) for words in sentences)
+        found = read_array(cache_folder() / "embeddings" / f"{content_key(lines, *known['settings'])}.npy")
+        if found is not None:
+            return found
+    from drift.models.embedding import fingerprint
+    from drift.models.encoders import encoder_part, load_tagger
+    from drift.models.word_embedding import FORMAT as WORDS
+    from drift.models.word_embedding import embed_words
+    from drift.tasks import TASKS
+
+    task = TASKS["tokens"]
+    defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False).get("model", {})
+    settings: Any = task.model_settings(**{**defaults, "name": name})
+    layers = encoder_part(name, LAYERS)
+    tagger, tokenizer = load_tagger(name, ["O"], seed=0, layers=layers)
+    shown = partial(progress, shown=not quiet)
+    vectors = embed_words(
+        sentences, tagger, tokenizer, name, max_length=settings.max_length, layers=layers, progress=shown
+    )
+    _remember("words", name, {"settings": [WORDS, fingerprint(name), settings.max_length, layers]})
+    return vectors
 
 
 def _remembered(what: str, encoder: str) -> dict[str, Any] | None:

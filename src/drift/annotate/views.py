@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from drift.annotate.answers import Answer, classes_of
 from drift.annotate.core import Question
 from drift.annotate.session import Annotation
 from drift.errors import ConfigError
@@ -20,14 +21,16 @@ MOST_SHOWN = 20  # changed predictions
 
 def question_view(session: Annotation, question: Question | None) -> dict[str, Any] | None:
     """A text to label, with what else is known about it."""
-    return None if question is None else {**asdict(question), **marks_of(session, question.row)}
+    if question is None:
+        return None
+    return {**asdict(question), **session.pool.details(question.row), **marks_of(session, question.row)}
 
 
 def text_view(session: Annotation, row: int) -> dict[str, Any]:
     """A text that was chosen by the person, not by the session."""
     with session.lock:
         question = session.describe(row)
-        return {**asdict(question), **marks_of(session, row)}
+        return {**asdict(question), **session.pool.details(row), **marks_of(session, row)}
 
 
 def marks_of(session: Annotation, row: int) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def marks_of(session: Annotation, row: int) -> dict[str, Any]:
     state = session.state
     mark = state.marks.get(row)
     return {
-        "label": None if mark is None else state.classes[mark.id].name,
+        "label": None if mark is None else session.pool.named(mark.answer, session.names),
         "given": mark is not None and mark.by == "given",
         "flag": row in state.flags,
         "note": state.notes.get(row, ""),
@@ -48,15 +51,14 @@ def progress_view(session: Annotation) -> dict[str, Any]:
     """Everything beside the text: classes, counts, the estimate, the curve, advice and changed predictions."""
     with session.lock:
         state, current = session.state, session.current
-        counts = np.bincount([mark.id for mark in state.marks.values()], minlength=len(state.classes))
-        shares: dict[int, float] = {}
-        if current is not None:
-            codes = current.top(state)[0]
-            shares = {int(number): float((codes == number).mean()) for number in np.unique(codes)}
+        labelled = [number for mark in state.marks.values() for number in classes_of(mark.answer)]
+        counts = np.bincount(np.array(labelled, dtype=np.int64), minlength=len(state.classes))
+        shares = {} if current is None else current.shares(state)
         at = session.estimate()
         verdict, sentence = session.advice()
         return {
             "version": state.version,
+            "unit": session.pool.unit,
             "texts": len(session.texts),
             "usable": len(session.pool.usable),
             "labels": len(state.marks),
@@ -94,9 +96,9 @@ def list_view(session: Annotation, query: Mapping[str, str]) -> dict[str, Any]:
         state, current = session.state, session.current
         keep = _kept(session, show)
         name = query.get("class", "")
-        codes, sure = (None, None) if current is None else current.top(state)
+        sure = None if current is None else current.sure(state)
         if name:
-            keep &= _of_class(session, name, codes)
+            keep &= _of_class(session, name)
         rows = np.flatnonzero(keep)
         if sort != "row" and sure is not None:
             rows = rows[np.argsort(sure[rows] if sort == "least sure" else -sure[rows], kind="stable")]
@@ -110,7 +112,7 @@ def list_view(session: Annotation, query: Mapping[str, str]) -> dict[str, Any]:
             "count": len(rows),
             "page": page,
             "pages": max(1, -(-len(rows) // PAGE_ROWS)),
-            "rows": [_list_row(session, row, codes, sure) for row in shown],
+            "rows": [_list_row(session, row) for row in shown],
         }
 
 
@@ -121,11 +123,10 @@ def errors_view(session: Annotation) -> dict[str, Any]:
             {
                 "row": row,
                 "text": excerpt(session.texts[row]),
-                "predicted": name,
-                "confidence": p,
+                **_answers(session, row, predicted, p),
                 **marks_of(session, row),
             }
-            for row, name, p in session.suspects()
+            for row, predicted, p in session.suspects()
         ]
         return {"rows": found, "judged": session.judged}
 
@@ -136,11 +137,25 @@ def excerpt(text: str) -> str:
     return line if len(line) <= EXCERPT and len(text) <= 2 * EXCERPT else f"{line[:EXCERPT]}…"
 
 
-def _list_row(session: Annotation, row: int, codes: np.ndarray | None, sure: np.ndarray | None) -> dict[str, Any]:
-    predicted = None if codes is None else session.state.classes[int(codes[row])].name
-    confidence = None if sure is None else float(sure[row])
-    text = excerpt(session.texts[row])
-    return {"row": row, "text": text, "predicted": predicted, "confidence": confidence, **marks_of(session, row)}
+def _list_row(session: Annotation, row: int) -> dict[str, Any]:
+    current, text = session.current, excerpt(session.texts[row])
+    predicted, confidence = None, None
+    if current is not None:
+        answer, confidence = current.answer(row, session.state)
+        predicted = session.pool.named(answer, session.names)
+    return {"row": row, "text": text, **_answers(session, row, predicted, confidence), **marks_of(session, row)}
+
+
+def _answers(session: Annotation, row: int, predicted: Any, confidence: float | None) -> dict[str, Any]:
+    """The prediction for a row as data, and both it and the label as lines of text."""
+    mark = session.state.marks.get(row)
+    label = None if mark is None else session.pool.named(mark.answer, session.names)
+    return {
+        "predicted": predicted,
+        "confidence": confidence,
+        "shown_prediction": None if predicted is None else session.pool.shown(row, predicted),
+        "shown_label": None if label is None else session.pool.shown(row, label),
+    }
 
 
 def _kept(session: Annotation, show: str) -> np.ndarray:
@@ -164,7 +179,7 @@ def _kept(session: Annotation, show: str) -> np.ndarray:
         if show != "differs":
             flags[list(state.marks)] = False
         if show == "low":
-            flags &= np.zeros_like(flags) if current is None else current.top(state)[1] < LOW
+            flags &= np.zeros_like(flags) if current is None else current.sure(state) < LOW
         elif show == "differs":
             flags &= _differs(session)
     return flags
@@ -172,37 +187,30 @@ def _kept(session: Annotation, show: str) -> np.ndarray:
 
 def _differs(session: Annotation) -> np.ndarray:
     """Rows whose label, or else prediction, is not what a noisy label says, `(n,)`."""
-    state, current = session.state, session.current
-    names = np.array([""] * len(session.texts), dtype=object)
-    if current is not None:
-        by_number = {each.id: each.name for each in state.classes.values()}
-        names[:] = [by_number[int(number)] for number in current.top(state)[0]]
-    for row, mark in state.marks.items():
-        names[row] = state.classes[mark.id].name
-    differs = np.zeros(len(names), dtype=bool)
-    for votes in session.pool.weak.values():
-        differs |= np.array(
-            [vote is not None and name != "" and vote != name for vote, name in zip(votes, names, strict=True)]
-        )
+    state, current, pool, names = session.state, session.current, session.pool, session.names
+    differs = np.zeros(len(session.texts), dtype=bool)
+    for votes in pool.weak.values():
+        for row, vote in enumerate(votes):
+            if vote is None:
+                continue
+            mark = state.marks.get(row)
+            answer = None if current is None else current.answer(row, state)[0]
+            answer = answer if mark is None else mark.answer
+            differs[row] |= answer is not None and pool.named(answer, names) != vote
     return differs
 
 
-def _of_class(session: Annotation, name: str, codes: np.ndarray | None) -> np.ndarray:
-    """Rows with this label or, if they have none, this prediction, `(n,)`."""
-    state = session.state
+def _of_class(session: Annotation, name: str) -> np.ndarray:
+    """Rows with this class in their label or, if they have none, in their prediction, `(n,)`."""
+    state, current = session.state, session.current
     found = state.find(name)
     if found is None:
         raise ConfigError(f"{name!r} is not a class")
-    flags = np.zeros(len(session.texts), dtype=bool) if codes is None else codes == found.id
-    flags[list(state.marks)] = [mark.id == found.id for mark in state.marks.values()]
+    flags = np.zeros(len(session.texts), dtype=bool) if current is None else current.has(found.id, state)
+    flags[list(state.marks)] = [found.id in classes_of(mark.answer) for mark in state.marks.values()]
     return flags
 
 
-def _changed(session: Annotation, row: int, before: int, after: int) -> dict[str, Any]:
-    classes = session.state.classes
-    return {
-        "row": row,
-        "text": excerpt(session.texts[row])[:120],
-        "before": classes[before].name,
-        "after": classes[after].name,
-    }
+def _changed(session: Annotation, row: int, before: Answer, after: Answer) -> dict[str, Any]:
+    old, new = (session.pool.shown(row, session.pool.named(answer, session.names)) for answer in (before, after))
+    return {"row": row, "text": excerpt(session.texts[row])[:120], "before": old, "after": new}

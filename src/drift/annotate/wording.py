@@ -10,9 +10,9 @@ SENTENCES = {
     DISAGREE: "The heads disagree",
     UNSURE: "The model is unsure",
     NOVEL: "Unlike anything labelled so far",
-    TYPICAL: "Typical of many texts",
+    TYPICAL: "Typical of many others",
     WAITING: "Drawn by chance while the model starts",
-    CHOSEN: "You chose this text",
+    CHOSEN: "Chosen by you",
 }
 
 

@@ -1,4 +1,4 @@
-"""`drift annotate`: label texts in the browser while a model learns along."""
+"""`drift annotate`: label texts or sentences in the browser while a model learns along."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ def annotate(
     classes: str = typer.Option(
         "", help='Names of the classes: "bug, question, praise". More can be added in the page.'
     ),
+    task: str = typer.Option("text", help="text: one class per text; tokens: entities in sentences."),
     text: str | None = typer.Option(None, help="Column with the texts; an obvious one is recognised."),
+    tokens: str | None = typer.Option(None, help="Column with the words of each sentence, for --task tokens."),
     label: str | None = typer.Option(
         None, help='Column with labels to go on from; an obvious one is recognised, "" is none.'
     ),
@@ -35,7 +37,7 @@ def annotate(
     encoding: str = typer.Option("utf-8", help="Encoding of CSV, TSV and JSON lines."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress bar."),
 ) -> None:
-    """Label texts in the browser, while a model learns from every label and chooses the next text.
+    """Label texts or sentences in the browser, while a model learns from every label and chooses the next one.
 
     Every fifth text is drawn at random: the accuracy that the page shows is measured on these. Each label is on disk
     before the page shows it as saved. The same command continues where you stopped. `Finish` in the page writes the
@@ -48,6 +50,8 @@ def annotate(
         drift annotate mails.csv --rules rules.yaml -o labels.csv
 
         drift annotate mails.csv --from runs/topics -o labels.csv
+
+        drift annotate sentences.jsonl --task tokens --classes "person, place" -o labels.jsonl
     """
     from drift.annotate.finish import Finish
     from drift.annotate.server import Server
@@ -63,7 +67,9 @@ def annotate(
     session = Annotation(
         table,
         [*names, *(name for name in texts if name not in names)],
+        task=task,
         text=text,
+        tokens=tokens,
         label=label,
         weak=weak,
         rules=rules,
@@ -77,9 +83,10 @@ def annotate(
         quiet=quiet,
     )
     with session:
+        session.pool.check_out(out)
         for name, guideline in texts.items():
             session.set_guideline(name, guideline)
-        options = ["--encoding", encoding] * (encoding != "utf-8") + ["--seed", str(seed)] * bool(seed)
+        options = ["--seed", str(seed)] * bool(seed)  # the labels are in UTF-8, whatever the table is in
         options += ["--model", model] * (model != "default")
         finish = Finish(session, out, run or out.with_name(f"{out.name.split('.')[0]}-run"), options)
         server = Server(session, finish, port=port)
@@ -93,7 +100,8 @@ def annotate(
 
 def _greet(session: Any, url: str, out: Path) -> None:
     labels = len(session.state.marks)
-    typer.echo(f"{len(session.texts):,} texts, {labels:,} with a label. Saved to {out}.journal with every click.")
+    rows = f"{len(session.texts):,} {session.pool.unit}s"
+    typer.echo(f"{rows}, {labels:,} with a label. Saved to {out}.journal with every click.")
     typer.echo(f"Open {url}")
     typer.echo("Ctrl-C stops; the same command continues.")
 

@@ -8,6 +8,7 @@ import { anyDialog, finishDialog, keysDialog } from "./dialogs.js";
 import { byId } from "./dom.js";
 import * as label from "./label.js";
 import { drawList } from "./list.js";
+import { isSentences, jump, moveWord } from "./sentence.js";
 import { app } from "./state.js";
 
 const TABS = ["label", "list", "check"];
@@ -39,6 +40,12 @@ const KEYS = {
   Enter: label.accept,
 };
 
+/** In place of some of these where words are marked. @type {Object<string, (event: KeyboardEvent) => unknown>} */
+const WORD_KEYS = {
+  ArrowRight: (event) => moveWord(1, event.shiftKey), ArrowLeft: (event) => moveWord(-1, event.shiftKey),
+  ArrowDown: () => jump(1), ArrowUp: () => jump(-1), Backspace: label.unmark, Delete: label.unmark,
+};
+
 /** @param {KeyboardEvent} event */
 function onKey(event) {
   const target = /** @type {HTMLElement} */ (event.target);
@@ -48,6 +55,8 @@ function onKey(event) {
   if (event.key === "?") return act(event, keysDialog);
   if (target.getAttribute("role") === "tab" && ["ArrowLeft", "ArrowRight"].includes(event.key)) return moveTab(event);
   if (byId("view-label").hidden) return;
+  const words = isSentences() && !target.dataset.name ? WORD_KEYS[event.key] : undefined; // on a class, arrows move between classes
+  if (words) return act(event, () => words(event));
   const scrolls = target.id === "text" && ["ArrowUp", "ArrowDown"].includes(event.key);
   if (scrolls && target.scrollHeight > target.clientHeight) return;
   if (event.key === "Enter" && target.matches("button, a") && !target.dataset.name) return;
@@ -95,6 +104,7 @@ async function begin() {
   document.addEventListener("keydown", onKey);
   app.listeners.push((progress) => drawAside(progress, openText));
   await app.guarded(async () => app.update(await get("progress")));
+  if (isSentences()) byId("tab-list").textContent = "All sentences";
   await label.start();
   setTimeout(poll, POLL);
 }

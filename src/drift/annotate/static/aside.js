@@ -17,7 +17,7 @@ export function drawAside(progress, open) {
 function accuracy(p) {
   const at = p.estimate;
   const training = h("span", { class: p.training ? "spin on" : "spin" }, p.training ? "learning" : "up to date");
-  const head = h("div", { class: "panel-head" }, h("h2", {}, "Accuracy"), training);
+  const head = h("div", { class: "panel-head" }, h("h2", {}, p.unit === "sentence" ? "Sentences without a mistake" : "Accuracy"), training);
   const counts = h("p", { class: "small" }, `${grouped(p.labels)} of ${grouped(p.usable)} labelled`,
     p.skipped ? ` · ${grouped(p.skipped)} skipped` : "", p.flagged ? ` · ${grouped(p.flagged)} flagged` : "");
   if (!p.audit_every) return h("section", { class: "panel" }, head, h("p", {}, "There is no estimate: the random audit is off."), counts);
@@ -26,7 +26,7 @@ function accuracy(p) {
     known ? h("span", { class: "interval" }, `${percent(at.low).replace(" %", "")}–${percent(at.high)}`) : null);
   const basis = h("p", { class: "small" }, known
     ? `${at.right} of ${at.audited} random audits right, 95 % interval`
-    : `Every ${ordinal(p.audit_every)} text is drawn at random to measure this.${at.audited ? ` So far ${at.right} of ${at.audited} were right.` : ""}`);
+    : `Every ${ordinal(p.audit_every)} ${p.unit} is drawn at random to measure this.${at.audited ? ` So far ${at.right} of ${at.audited} were right.` : ""}`);
   return h("section", { class: "panel" }, head, big, basis, curve(p),
     h("p", { class: `advice ${p.advice.verdict.replace(" ", "-")}` }, p.advice.text), counts);
 }
@@ -86,7 +86,7 @@ function changed(p, open) {
     h("button", { type: "button", class: "change", onclick: () => open(each.row) },
       h("span", { class: "from-to" }, each.before, h("span", { "aria-label": "now" }, " → "), h("b", {}, each.after)),
       h("span", { class: "excerpt", dir: "auto" }, each.text))));
-  const count = p.changed_count ? `${p.changed_count >= 200 ? "200 or more" : p.changed_count} texts` : "none";
+  const count = p.changed_count ? `${p.changed_count >= 200 ? "200 or more" : p.changed_count} ${p.unit}s` : "none";
   return h("section", { class: "panel" },
     h("div", { class: "panel-head" }, h("h2", {}, "Changed in the last round"), h("span", { class: "small" }, count)),
     items.length ? h("ul", { class: "changes" }, ...items) : null);

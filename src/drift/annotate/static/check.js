@@ -3,7 +3,7 @@
 
 import { act, get } from "./api.js";
 import { announce, byId, colour, fill, h, percent } from "./dom.js";
-import { app } from "./state.js";
+import { app, named } from "./state.js";
 
 /** @param {(row: number) => void} open */
 export async function drawCheck(open) {
@@ -23,18 +23,21 @@ export async function drawCheck(open) {
 /** @param {import("./types.js").ListRow} row @param {(row: number) => void} open */
 function item(row, open) {
   const names = (app.progress?.classes ?? []).map((each) => each.name);
-  const label = row.label ?? "", predicted = row.predicted ?? "";
+  const label = row.shown_label ?? "", predicted = row.shown_prediction ?? "";
+  const sentences = app.progress?.unit === "sentence";
   return h("li", { class: "row check", "data-row": row.row },
     h("button", { type: "button", class: "row-text", dir: "auto", onclick: () => open(row.row) }, row.text),
     h("div", { class: "row-side" },
       h("span", { class: `tag solid ${colour(names.indexOf(label))}` }, label, h("small", {}, "label")),
       h("span", { class: `tag ${colour(names.indexOf(predicted))}` }, predicted, h("small", {}, `model ${percent(row.confidence)}`)),
-      h("button", { type: "button", class: "tool", onclick: () => correct(row.row, predicted, open) }, `Change to ${predicted}`)));
+      h("button", { type: "button", class: "tool", onclick: () => correct(row, open) },
+        sentences ? "Change to the prediction" : `Change to ${predicted}`)));
 }
 
-/** @param {number} row @param {string} name @param {(row: number) => void} open */
-async function correct(row, name, open) {
-  await app.saving(async () => app.update((await act({ do: "label", rows: [row], class: name })).progress));
-  announce(`Text ${row + 1} saved as ${name}.`);
+/** @param {import("./types.js").ListRow} row @param {(row: number) => void} open */
+async function correct(row, open) {
+  const answer = app.progress?.unit === "sentence" ? { spans: row.predicted } : { class: row.predicted };
+  await app.saving(async () => app.update((await act({ do: "label", rows: [row.row], ...answer })).progress));
+  announce(`${named(row.row)} saved as ${row.shown_prediction}.`);
   await drawCheck(open);
 }

@@ -3,6 +3,7 @@
 
 import { get, post } from "./api.js";
 import { h } from "./dom.js";
+import { isSentences } from "./sentence.js";
 import { app } from "./state.js";
 
 const KEYS = [
@@ -11,12 +12,19 @@ const KEYS = [
   ["H", "Show or hide the model's guess"], ["A", "Add a class"], ["?", "This list"],
 ];
 
+const WORD_KEYS = [
+  ["← →", "Move between words; with Shift, select several"], ["1 – 9, 0", "Mark the selected words with this type"],
+  ["↑ ↓", "Go to the entity before, or the next one"], ["Backspace", "Remove the entity"],
+  ["Enter", "Save the sentence as it is marked: accept"], ["S", "Skip"], ["U or Ctrl Z", "Undo the last action"],
+];
+
 export function anyDialog() {
   return document.querySelector("dialog[open]") !== null;
 }
 
 export function keysDialog() {
-  const rows = KEYS.flatMap(([keys, meaning]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, meaning)]);
+  const keys = isSentences() ? [...WORD_KEYS, ...KEYS.slice(4)] : KEYS;
+  const rows = keys.flatMap(([keys, meaning]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, meaning)]);
   dialog("Keys", [h("dl", { class: "keys" }, ...rows)]);
 }
 

@@ -4,7 +4,8 @@
 import { act, get, nextQuestion } from "./api.js";
 import { addClass, editNote, showGuideline } from "./dialogs.js";
 import { announce, byId, colour, fill, h, percent } from "./dom.js";
-import { app } from "./state.js";
+import * as sentence from "./sentence.js";
+import { app, named } from "./state.js";
 
 /** @type {import("./types.js").Question|null} */
 let question = null;
@@ -31,8 +32,9 @@ export async function refresh() {
   }
 }
 
-/** @param {string} name */
+/** Give the text, or the selected words, this class. @param {string} name */
 export async function choose(name) {
+  if (sentence.isSentences()) return void (sentence.mark(name) && draw());
   if (question) await send({ do: "label", row: question.row, class: name }, `Saved as ${name}.`);
 }
 
@@ -91,8 +93,19 @@ export function move(step) {
 
 /** Label with the class that is focused, else as the model guesses. */
 export async function accept() {
+  if (sentence.isSentences()) return saveEntities();
   const name = focusedClass() ?? (app.hidesGuess ? null : question?.guess);
   if (name) await choose(name);
+}
+
+/** Save the entities of the sentence as they are marked. */
+async function saveEntities() {
+  if (question) await send({ do: "label", row: question.row, spans: sentence.entities() }, "Saved.");
+}
+
+/** Take the type of the selected words away. */
+export function unmark() {
+  if (sentence.unmark()) draw();
 }
 
 /** @param {Object<string, any>} action @param {string} done */
@@ -104,7 +117,7 @@ async function send(action, done) {
       const answered = await act(action, true);
       app.update(answered.progress);
       show(answered.question ?? null);
-      announce(`${done} ${answered.question ? `Next: ${answered.question.text.slice(0, 200)}` : "No text is left."}`);
+      announce(`${done} ${answered.question ? `Next: ${answered.question.text.slice(0, 200)}` : "None is left."}`);
     });
   } finally {
     busy = false;
@@ -122,17 +135,21 @@ function show(next) {
 
 export function draw() {
   const focused = focusedClass();
+  const reading = document.activeElement?.id === "text";
   fill(byId("work"), ...(question ? card(question) : [empty()]));
+  if (reading) document.getElementById("text")?.focus({ preventScroll: true });
   if (focused) classButtons().find((button) => button.dataset.name === focused)?.focus();
 }
 
 /** @param {import("./types.js").Question} q @returns {HTMLElement[]} */
 function card(q) {
   const classes = app.progress?.classes ?? [];
-  const position = h("p", { class: "where" }, `Text ${q.row + 1}`);
-  const chosen = q.label ? `Labelled ${q.label}. Choose another class to correct it.` : q.reason;
+  const many = sentence.isSentences();
+  const position = h("p", { class: "where" }, named(q.row));
+  const labelled = many ? "Labelled. Change the entities and save to correct it." : `Labelled ${q.label}. Choose another class to correct it.`;
+  const chosen = q.label ? labelled : q.reason;
   const why = h("p", { class: q.audit ? "why audit" : "why" }, chosen);
-  const text = h(
+  const text = many ? sentence.drawWords(q) : h(
     "div",
     { id: "text", class: looksLikeCode(q.text) ? "text code" : "text", dir: "auto", tabindex: 0, role: "article",
       "aria-label": `Text ${q.row + 1}` },
@@ -142,18 +159,21 @@ function card(q) {
   return [
     h("div", { class: "card" }, h("div", { class: "meta" }, position, why, ...votes), text,
       q.note ? h("p", { class: "note", dir: "auto" }, h("b", {}, "Note "), q.note) : null),
-    guess(q),
+    many ? sentence.drawGuess(q, toggler()) : guess(q),
     h("div", { class: "classes", role: "group", "aria-label": "Classes" },
       ...classes.map((each, index) => classButton(each.name, index, q)), adder(classes.length)),
     tools(q),
   ];
 }
 
+function toggler() {
+  return h("button", { type: "button", class: "link", onclick: toggleGuess, "aria-keyshortcuts": "h" },
+    app.hidesGuess ? "Show the guess" : "Hide");
+}
+
 /** @param {import("./types.js").Question} q @returns {HTMLElement} */
 function guess(q) {
-  const hidden = app.hidesGuess;
-  const toggle = h("button", { type: "button", class: "link", onclick: toggleGuess, "aria-keyshortcuts": "h" },
-    hidden ? "Show the guess" : "Hide");
+  const hidden = app.hidesGuess, toggle = toggler();
   if (q.guess === null) return h("p", { class: "guess" }, (app.progress?.classes ?? []).filter((each) => each.labels).length < 2
     ? "The model starts when two classes have labels." : "The model is learning. Its guess comes in a moment.");
   if (hidden) return h("p", { class: "guess" }, "The model's guess is hidden. ", toggle);
@@ -190,7 +210,10 @@ function tools(q) {
     h("button", { type: "button", class: pressed ? "tool on" : "tool", onclick: run, disabled: off,
       "aria-keyshortcuts": key.toLowerCase(), "aria-pressed": name.startsWith("Flag") ? String(pressed) : null },
       h("kbd", { "aria-hidden": "true" }, key), name);
-  return h("div", { class: "tools", role: "toolbar", "aria-label": "This text" },
+  const saver = h("button", { type: "button", class: "tool save", onclick: saveEntities, "aria-keyshortcuts": "Enter" },
+    h("kbd", { "aria-hidden": "true" }, "↵"), sentence.isUntouched() && q.guess !== null ? "Accept" : "Save");
+  return h("div", { class: "tools", role: "toolbar", "aria-label": `This ${app.progress?.unit}` },
+    ...(sentence.isSentences() ? [saver, tool("⌫", "Remove", unmark)] : []),
     tool("S", "Skip", skip),
     tool("U", "Undo", undo, false, !app.progress?.can_undo),
     tool("F", q.flag ? "Flagged" : "Flag", flag, q.flag),
@@ -200,7 +223,7 @@ function tools(q) {
 
 function empty() {
   if (!asked) return h("p", { class: "empty" }, "Loading…");
-  return h("div", { class: "empty" }, h("h2", {}, "Every text has been labelled or skipped"),
+  return h("div", { class: "empty" }, h("h2", {}, `Every ${app.progress?.unit} has been labelled or skipped`),
     h("p", {}, "Check the labels that the model doubts in the tab Check, or choose Finish."),
     h("button", { type: "button", class: "tool", onclick: undo }, h("kbd", { "aria-hidden": "true" }, "U"), "Undo"));
 }

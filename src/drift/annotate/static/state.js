@@ -78,3 +78,8 @@ class App {
 }
 
 export const app = new App();
+
+/** What a row is called. @param {number} row @returns {string} */
+export function named(row) {
+  return `${app.progress?.unit === "sentence" ? "Sentence" : "Text"} ${row + 1}`;
+}

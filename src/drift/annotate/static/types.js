@@ -2,15 +2,17 @@
 /**
  * The data that the server sends; see `drift.annotate.views`.
  *
- * @typedef {{label: string|null, given: boolean, flag: boolean, note: string, skipped: boolean,
+ * A label is the name of a class or, of a sentence, a list of entities: first word, the word after it, type.
+ * @typedef {{label: any, given: boolean, flag: boolean, note: string, skipped: boolean,
  *   votes: Object<string, string>}} Marks
- * @typedef {Marks & {row: number, text: string, audit: boolean, reason: string, guess: string|null,
- *   confidence: number|null, chances: [string, number][]}} Question
- * @typedef {Marks & {row: number, text: string, predicted: string|null, confidence: number|null}} ListRow
+ * @typedef {Marks & {row: number, text: string, audit: boolean, reason: string, guess: any,
+ *   confidence: number|null, chances: [string, number][], words?: string[], gaps?: string[]}} Question
+ * @typedef {Marks & {row: number, text: string, predicted: any, confidence: number|null,
+ *   shown_label: string|null, shown_prediction: string|null}} ListRow
  * @typedef {{name: string, guideline: string, labels: number, share: number|null}} ClassInfo
  * @typedef {{labels: number, accuracy: number|null, low: number, high: number, changed: number|null}} Round
  * @typedef {{row: number, text: string, before: string, after: string}} Change
- * @typedef {{version: number, texts: number, usable: number, labels: number, skipped: number, flagged: number,
+ * @typedef {{version: number, unit: string, texts: number, usable: number, labels: number, skipped: number, flagged: number,
  *   training: boolean, rounds: number, can_undo: boolean, classes: ClassInfo[],
  *   estimate: {accuracy: number|null, low: number, high: number, right: number, audited: number},
  *   audit_every: number, curve: Round[], advice: {verdict: string, text: string}, changed: Change[],

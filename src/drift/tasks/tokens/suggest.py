@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from drift.data.conll_writer import conll_file, conll_lines
 from drift.data.sentence_formats import LABELS, SPANS, TOKENS, SentenceRow, is_conll
 from drift.data.table_formats import format_of
 from drift.data.table_writer import TableWriter
@@ -15,7 +16,6 @@ from drift.quality.selection import doubt
 from drift.tasks.parts import TableOptions, Trained
 from drift.tasks.suggestions import Candidate, Suggestion, choose, filled_in_table, new_pool, offer
 from drift.tasks.tokens.predict import chunks_of, trained_column
-from drift.tasks.tokens.writer import conll_file, conll_lines
 
 DOUBTFUL_WORDS = 5  # of a sentence whose mean doubt is its own: long sentences are not favoured for their length
 WORDS_NAMED = 2  # in `why`
