@@ -312,7 +312,7 @@ Ways to train on the same labels with the same encoder and one thread, by `pytho
 docstring says what each way is. Each has 2 minutes of CPU time from the texts to the last step (agnews-l3: 18 seconds,
 with an encoder of 3 layers), with an empty cache. One draw of labels, 964 test texts of AG News and 500 of IMDB:
 differences of a point are noise. Nothing is selected on the test texts; the best copy is shown to tell a way that gets
-worse with time."""
+worse with time. Ways were measured one after another on a busy machine, which slows them by different amounts."""
 
 
 def main() -> None:

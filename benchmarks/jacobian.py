@@ -269,7 +269,8 @@ def page(entries: list[dict[str, Any]]) -> str:
                 values = {key: [entry[key] for entry in of_run] for key in COLUMNS.values()}
                 cells = [cell(each, ranged=key in ("cosine", "whole cosine")) for key, each in values.items()]
                 lines.append(f"| {student} | {alpha} | {len(of_run)} | " + " | ".join(cells) + " |")
-    if missing := [name for name in CASES if name not in {entry["student"] for entry in entries}]:
+    done = {(entry["student"], entry["alpha"]) for entry in entries}
+    if missing := [f"{name} at α = {alpha}" for name in CASES for alpha in ALPHAS if (name, alpha) not in done]:
         lines += ["", f"Not measured yet: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
