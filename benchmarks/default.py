@@ -95,7 +95,9 @@ def all_scores(tables: Draw, *, true_shares: bool, with_dev: bool) -> dict[str, 
         "heads": float(np.mean([seed["accuracy"] for seed in test["scores"]])),
     }
     if true_shares:
-        scores["true shares"] = fit(settings={"method.prior": tables.shares}).metrics["test"]["model"]
+        known = {name: share for name, share in tables.shares.items() if name in set(tables.train["label"])}
+        prior = {name: share / sum(known.values()) for name, share in known.items()}
+        scores["true shares"] = fit(settings={"method.prior": prior}).metrics["test"]["model"]
     if with_dev:
         scores["dev"] = fit(dev=tables.dev).metrics["test"]["model"]
     return {**scores, **peers(tables)}
