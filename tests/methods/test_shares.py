@@ -85,6 +85,18 @@ def test_how_labels_were_drawn_is_seen_in_their_counts(counts: list[int], shares
     assert likely_draw(np.array(counts, dtype=float), np.array(shares)) == drawn
 
 
+def test_an_unsure_start_cannot_say_that_unequal_counts_were_chosen() -> None:
+    counts, shares = np.array([13.0, 9.0, 5.0, 3.0]), np.array([0.05, 0.9, 0.04, 0.01])
+    assert likely_draw(counts, shares, 0.95) == "per-class"
+    assert likely_draw(counts, shares, 0.3) == "random"
+
+
+@given(st.integers(2, 9), st.integers(1, 20), st.floats(0, 1), st.integers(0, 99))
+def test_equal_counts_were_chosen_per_class(C: int, each: int, sure: float, seed: int) -> None:
+    shares = np.random.default_rng(seed).dirichlet(np.ones(C)) * 0.99 + 0.01 / C
+    assert likely_draw(np.full(C, float(each)), shares, sure) == "per-class"
+
+
 def test_the_bias_of_weak_labels_is_taken_out() -> None:
     """A start that has learned from skewed weak labels predicts their skew; without it, the rows are balanced."""
     even = np.clip(np.random.default_rng(0).normal(0.5, 0.2, 2000), 0.01, 0.99)

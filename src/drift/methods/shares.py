@@ -85,11 +85,12 @@ def estimate_shares(
         if not biased:
             return Shares(_with_floor(shares), source)
         return Shares(_with_floor(shares), f"{source}, with the bias of the weak labels taken out")
-    drawn = labels_are or likely_draw(counts, q)
+    confidence = float(predicted.max(-1).mean())
+    drawn = labels_are or likely_draw(counts, q, confidence)
     shares, trust = _shrunk(q, noise / max(counts.sum(), 1))
     if drawn == "per-class":
         guess = "" if labels_are else ", as their counts suggest"
-        shares = _corrected(shares, (1 + float(predicted.max(-1).mean())) / 2)
+        shares = _corrected(shares, (1 + confidence) / 2)
         return Shares(_with_floor(shares), f"{source}; labels chosen per class{guess}", trust, drawn)
     shares = (counts + UNSEEN + WEIGHT * shares) / (counts.sum() + UNSEEN * C + WEIGHT)
     guess = "" if labels_are else ", as their counts suggest"
@@ -97,12 +98,17 @@ def estimate_shares(
     return Shares(_with_floor(shares), f"counts of {drawn_labels}; {source}", labels_are=drawn)
 
 
-def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
+def likely_draw(counts: np.ndarray, shares: np.ndarray, sure: float = 1.0) -> LabelsAre:
     """How rows were probably chosen: at random if their counts fit the predicted shares better than equal shares.
 
-    counts: labels per class, `(C,)`. shares: predicted, `(C,)`.
+    A start that is not sure says little about the shares: it may never predict a rare class of which there are labels.
+    So the predicted shares q are mixed with those of the labels, f: sure q + (1 - sure) f. Equal counts always mean
+    that rows were chosen per class.
+
+    counts: labels per class, `(C,)`. shares: predicted, `(C,)`. sure: mean confidence of the start.
     """
-    log_ratio = float((counts * (np.log(shares) + np.log(len(shares)))).sum())
+    mixed = sure * shares + (1 - sure) * (counts + UNSEEN) / (counts + UNSEEN).sum()
+    log_ratio = float((counts * (np.log(mixed) + np.log(len(mixed)))).sum())
     return "random" if log_ratio > 0 else "per-class"
 
 
