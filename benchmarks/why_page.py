@@ -249,6 +249,9 @@ def _damped(lines: Lines) -> list[str]:
 
         return text
 
+    damped = [lines[cell].get(f"SGD, damped, α {alpha}", {}) for cell in lines for alpha in DAMPED_AT]
+    known = [line for line in damped if "to_damped" in line]
+    nearer = sum(line["to_damped"] < line["to_detached"] for line in known)
     return [
         "## Is DRIFT a damped leader?",
         "If the interaction were exactly -(1 - α) times the self-training part of the leader, DRIFT would be its"
@@ -256,7 +259,8 @@ def _damped(lines: Lines) -> list[str]:
         f" use plain SGD at a rate of {SGD_RATE}, without weight decay.",
         _table(lines, "plain SGD", rows),
         "How far damped and detached runs end from DRIFT's weights, relative to the way DRIFT went from the start"
-        " (damped, detached); 0 would be the same weights:",
+        " (damped, detached); 0 would be the same weights. The damped run is the nearer one in"
+        f" {nearer} of {len(known)}.",
         _table(lines, "α", [(str(alpha), distance(alpha)) for alpha in DAMPED_AT]),
     ]
 
