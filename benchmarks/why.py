@@ -31,7 +31,7 @@ from drift.training.callbacks import Callback, TrainingState
 from drift.training.loop import Phase
 from drift.training.optimizers import make_optimizer
 from recorded import RESULTS, add_line, read_lines
-from why_cells import CELLS, SEEDS, Cell, Drawn, embed
+from why_cells import CELLS, SEEDS, SGD_RATE, Cell, Drawn, embed
 
 LINES = RESULTS / "why.jsonl"
 ALPHAS = (0.0, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -150,7 +150,7 @@ def run(name: str, minutes: float) -> None:
         method, measure = make_method(cell, variant, student), Measure()
         training = cell.training
         if variant.sgd:
-            plain = {"optimizer": "sgd", "learning_rate": cell.sgd, "weight_decay": 0.0, "momentum": 0.0}
+            plain = {"optimizer": "sgd", "learning_rate": SGD_RATE, "weight_decay": 0.0, "momentum": 0.0}
             training = training.model_copy(update=plain)
         method.start()
         optimizer = make_optimizer(student, training, initial=False)

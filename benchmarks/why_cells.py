@@ -23,6 +23,7 @@ SEEDS = range(10)
 SHARE = 0.75  # of the training texts that a seed sees
 POOL, TEST = {"agnews": 8000, "imdb": 4000}, {"agnews": 3000, "imdb": 2000}  # texts
 TEST_NODES = 1000
+SGD_RATE = 0.05  # learning rate of runs with plain SGD
 PIECE = 500  # texts that are embedded between two lines of progress
 
 
@@ -67,14 +68,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the study. draw: makes its data. alpha, tau: DRIFT's. sgd: learning rate of the runs with plain SGD."""
+    """A cell of the study. draw: makes its data. alpha, tau: DRIFT's."""
 
     title: str
     draw: Callable[[], Drawn]
     alpha: float
     tau: float
     training: TrainingSettings
-    sgd: float
 
 
 def texts(dataset: str, labels_per_class: int | None) -> Drawn:
@@ -145,12 +145,12 @@ def _heads(title: str, dataset: str, labels_per_class: int | None) -> Cell:
         learning_rate=0.003,
         weight_decay=decay,
     )
-    return Cell(title, partial(texts, dataset, labels_per_class), 0.9, 0.5, training, sgd=0.05)
+    return Cell(title, partial(texts, dataset, labels_per_class), 0.9, 0.5, training)
 
 
 def _gcn(name: str) -> Cell:
     training = TrainingSettings(optimizer="adam", initial_steps=200, steps=300, learning_rate=0.01, weight_decay=5e-4)
-    return Cell(f"{name}, 10 per class", partial(nodes, name, 10), 0.7, 0.25, training, sgd=0.5)
+    return Cell(f"{name}, 10 per class", partial(nodes, name, 10), 0.7, 0.25, training)
 
 
 CELLS = {

@@ -15,7 +15,7 @@ from drift.runs.comparing.statistics import TTest, paired_t
 from drift.tasks.scoring import mean_and_spread
 from recorded import RESULTS, read_lines, table
 from why import ALPHAS, AVERAGED, DAMPED_AT, LINES, SCALES
-from why_cells import CELLS
+from why_cells import CELLS, SGD_RATE
 
 PAGE, FIGURES = RESULTS / "why.md", RESULTS / "figures"
 ROWS = [*list(FORMS)[:3], AVERAGED, *list(FORMS)[3:], "DRIFT"]
@@ -27,8 +27,10 @@ STEPS = {  # each is one change: what it adds, the row with it, and the row with
     "class mass, with weights": (DETACHED, "Soft labels + weights"),
     "weights, with class mass": (DETACHED, "Soft labels + class mass"),
     "the coupling": ("DRIFT", DETACHED),
-    "all of it": ("DRIFT", LEE),
+    "all of it, from Lee": ("DRIFT", LEE),
+    "all of it, from copies": ("DRIFT", COPIED),
 }
+WHOLE = [title for title in STEPS if title.startswith("all")]
 IN_PAPER = {"agnews-rules": ("weak", "agnews-weak"), "imdb-rules": ("weak", "imdb-weak")}
 IN_PAPER |= {"agnews-30": ("semi", "agnews-30"), "cora-10": ("graphs", "cora-10")}
 IN_PAPER |= {"citeseer-10": ("graphs", "citeseer-10")}
@@ -49,7 +51,8 @@ DRIFT without the coupling.
 Texts: linear heads on fixed vectors of bge-small-en-v1.5. Graphs: a GCN. Ten seeds; each has its own training texts
 and labels, or its own labelled and test nodes (test texts are the same for all seeds). Runs of a cell have the same
 data, the same start and the same batches. There is no dev set: steps, learning rates, α and τ are those of the presets,
-λ is 1, and the last student is scored. Accuracy in %, mean ± standard deviation over seeds; differences in points
+λ is 1, and the last student is scored. A game has 400 steps on texts and 300 on graphs, so a copy that is renewed every
+100 steps changes three or two times. Accuracy in %, mean ± standard deviation over seeds; differences in points
 ± standard error, by paired t-tests;{SIGNIFICANT} marks p < 0.05, without correction."""
 
 
@@ -58,10 +61,10 @@ def write_page() -> None:
     for line in read_lines(LINES):
         lines.setdefault(line["cell"], {})[line["variant"]] = line
     lines = {name: lines[name] for name in CELLS if name in lines}
-    parts = [*INTRODUCTION.split("\n\n"), *_missing(lines)]
+    parts = [*INTRODUCTION.split("\n\n"), *_missing(lines), *_short(lines)]
     for part in (_steps, _coupling, _interaction, _scales, _damped, _paper):
         parts += part(lines)
-    wrapped = (part if part.startswith(("#", "|", "!", "-")) else textwrap.fill(part, 120) for part in parts)
+    wrapped = (part if part.startswith(("#", "|", "!", "- ")) else textwrap.fill(part, 120) for part in parts)
     PAGE.write_text("\n\n".join(wrapped) + "\n", encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
 
@@ -107,18 +110,70 @@ def _counted(tests: Sequence[TTest | None]) -> str:
     return f"{min(gaps):+.1f} to {max(gaps):+.1f} points, mean {np.mean(gaps):+.1f} ({counts})" if gaps else "not run"
 
 
+def _short(lines: Lines) -> list[str]:
+    """What was found, in sentences."""
+    tests = _step_tests(lines)
+    means = {title: _mean(of_step) for title, of_step in tests.items() if title not in WHOLE}
+    order = sorted(((mean, title) for title, mean in means.items() if mean is not None), reverse=True)
+    largest = ", ".join(f"{title} {mean:+.1f}" for mean, title in order)
+    sizes = ", ".join(f"{_over_cells(lines, alpha, _ratio):.2f} at α {alpha}" for alpha in ALPHAS)
+    cosines = [_over_cells(lines, alpha, _cosine) for alpha in ALPHAS]
+    by_alpha = [
+        f"  - α {alpha}: {_counted([_test(lines, c, f'DRIFT, α {alpha}', f'{DETACHED}, α {alpha}') for c in lines])}"
+        for alpha in ALPHAS
+    ]
+    freed = [
+        f"  - c = {scale}: {_counted([_test(lines, cell, f'scale {scale}', 'scale 0.0') for cell in lines])}"
+        for scale in SCALES
+        if scale
+    ]
+    points = [
+        f"- **DRIFT against conventional self-training**: {_counted(tests[WHOLE[0]])} against hard labels of the"
+        f" student itself; {_counted(tests[WHOLE[1]])} against hard labels of a copy that is renewed every 100 steps.",
+        f"- **Where it comes from**, as means over the cells, largest first: {largest}.",
+        f"- **The interaction** has a norm relative to the leader's of {sizes} (means over steps and cells), which is"
+        f" about 1 - α, and points against it: the mean cosine is {min(cosines):+.2f} to {max(cosines):+.2f}.",
+        "- **The coupling**, DRIFT minus its detached form with the same α:",
+        *by_alpha,
+        "- **The coupling with a scale c of its own**, against c = 0:",
+        *freed,
+    ]
+    indented = [textwrap.fill(point, 120, subsequent_indent="  " if point[0] == "-" else "    ") for point in points]
+    return ["## In short", "\n".join(indented)]
+
+
+def _step_tests(lines: Lines) -> dict[str, list[TTest | None]]:
+    return {title: [_test(lines, cell, *pair) for cell in lines] for title, pair in STEPS.items()}
+
+
+def _mean(tests: Sequence[TTest | None]) -> float | None:
+    """Mean difference in points over the cells that have it."""
+    gaps = [100 * test.difference for test in tests if test is not None]
+    return float(np.mean(gaps)) if gaps else None
+
+
+def _ratio(measured: dict[str, float]) -> float:
+    return measured["ratio"]
+
+
+def _cosine(measured: dict[str, float]) -> float:
+    return math.cos(math.radians(measured["angle"]))
+
+
+def _over_cells(lines: Lines, alpha: float, value: Callable[[dict[str, float]], float]) -> float:
+    """Mean over cells of the mean over steps."""
+    by_cell = [np.mean([value(each) for each in _measured(lines, cell, alpha)] or [math.nan]) for cell in lines]
+    return float(np.nanmean(by_cell))
+
+
 def _steps(lines: Lines) -> list[str]:
-    tests = {title: [_test(lines, cell, *pair) for cell in lines] for title, pair in STEPS.items()}
     rows = [("Start", _start(lines)), *((name, _scores(lines, name)) for name in ROWS)]
     gaps = [(title, lambda cell, pair=pair: _gap(_test(lines, cell, *pair))) for title, pair in STEPS.items()]
-    found = "\n".join(f"- {title}: {_counted(of_step)}" for title, of_step in tests.items())
     return [
         "## Which step gives the gain",
         _table(lines, "form", rows),
         "What each step adds:",
         _table(lines, "step", gaps),
-        "Over the cells:",
-        found,
         *_figure(lines, "why-steps", _draw_steps, "What each step adds, by cell, with standard errors"),
     ]
 
@@ -194,14 +249,18 @@ def _damped(lines: Lines) -> list[str]:
 
         return text
 
+    damped = [lines[cell].get(f"SGD, damped, α {alpha}", {}) for cell in lines for alpha in DAMPED_AT]
+    known = [line for line in damped if "to_damped" in line]
+    nearer = sum(line["to_damped"] < line["to_detached"] for line in known)
     return [
         "## Is DRIFT a damped leader?",
         "If the interaction were exactly -(1 - α) times the self-training part of the leader, DRIFT would be its"
         " detached form with λ = α (damped). With Adam and no supervised term a constant factor cancels, so these runs"
-        " use plain SGD.",
+        f" use plain SGD at a rate of {SGD_RATE}, without weight decay.",
         _table(lines, "plain SGD", rows),
         "How far damped and detached runs end from DRIFT's weights, relative to the way DRIFT went from the start"
-        " (damped, detached); 0 would be the same weights:",
+        " (damped, detached); 0 would be the same weights. The damped run is the nearer one in"
+        f" {nearer} of {len(known)}.",
         _table(lines, "α", [(str(alpha), distance(alpha)) for alpha in DAMPED_AT]),
     ]
 
@@ -250,7 +309,7 @@ def _draw_steps(lines: Lines, figure: Figure) -> None:
     for cell, axes in _panels(lines, figure):
         for place, (title, pair) in enumerate(reversed(STEPS.items())):
             if (test := _test(lines, cell, *pair)) is not None:
-                colour = CLASS_COLOURS[0] if title in ("the coupling", "all of it") else CLASS_COLOURS[1]
+                colour = CLASS_COLOURS[0] if title in ("the coupling", *WHOLE) else CLASS_COLOURS[1]
                 axes.barh(place, 100 * test.difference, xerr=100 * test.standard_error, color=colour, capsize=2)
         axes.set_yticks(range(len(STEPS)), list(reversed(STEPS)))
         axes.axvline(0, color="black", linewidth=0.8)
