@@ -8,13 +8,16 @@ from typing import Any
 
 from tests.report.browser import Browser
 
-CODES = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Tab": 9, "Escape": 27}
+SHIFT = 8  # of the modifiers of DevTools
+CODES = {"Backspace": 8, "Tab": 9, "Enter": 13, "Escape": 27}
+CODES |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 PATIENCE = 60  # seconds
 # The lowest contrast ratio of any visible text with its background, by the formula of WCAG 2.
 LEAST_CONTRAST = r"""(() => {
   const linear = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const luminance = (colour) => {
-    const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map(linear);
+    const whole = colour.startsWith("color(") ? 255 : 1; // of color-mix: parts from 0 to 1
+    const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map((v) => linear(v * whole));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const background = (element) => {
@@ -56,9 +59,10 @@ class Page(Browser):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
 
-    def key(self, key: str) -> None:
+    def key(self, key: str, *, shift: bool = False) -> None:
         """Press and release a key, as a keyboard does."""
         named: dict[str, Any] = {"key": key, "code": key, "windowsVirtualKeyCode": CODES.get(key, ord(key[0].upper()))}
+        named |= {"modifiers": SHIFT} if shift else {}
         text = "\r" if key == "Enter" else key if len(key) == 1 else None
         self.ask("Input.dispatchKeyEvent", type="keyDown", **named, **({} if text is None else {"text": text}))
         self.ask("Input.dispatchKeyEvent", type="keyUp", **named)
@@ -70,14 +74,24 @@ class Page(Browser):
     def click(self, selector: str) -> None:
         """Click in the middle of the first element that matches."""
         self.until(lambda: self.there(selector))
+        for event in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=event, **self._middle(selector))
+
+    def drag(self, start: str, end: str) -> None:
+        """Press the mouse on one element, and release it on another one."""
+        self.until(lambda: self.there(start))
+        self.ask("Input.dispatchMouseEvent", type="mousePressed", **self._middle(start))
+        for event in ("mouseMoved", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=event, buttons=1, **self._middle(end))
+
+    def _middle(self, selector: str) -> dict[str, Any]:
+        """Where the middle of the first element that matches is."""
         box = self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoView({block: 'center'});"
             " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
-        where = {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
-        for event in ("mousePressed", "mouseReleased"):
-            self.ask("Input.dispatchMouseEvent", type=event, **where)
+        return {"x": box[0], "y": box[1], "button": "left", "clickCount": 1}
 
     def choose(self, selector: str, value: str) -> None:
         """Choose an option of a menu. Headless Chromium draws no menus, so the choice itself is an event."""

@@ -3,14 +3,13 @@
 import csv
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.annotate.command import Command
 from tests.annotate.page import LEAST_CONTRAST, Page
 from tests.report.browser import CHROMIUM
 from tests.runs.small import WORDS, small_encoder, small_table, write_csv
@@ -23,38 +22,6 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None or os.name == "nt", reason="nee
 HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script> team goal <b>match</b>'
 
 
-class Command:
-    """`drift annotate` in a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.start()
-
-    def start(self) -> None:
-        options = ["t.csv", "--text", "body", "--label", "", "--classes", "money, sport", "-o", "labels.csv"]
-        options += ["--model", "encoder", "--no-browser", "--quiet"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "drift", "annotate", *options],
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "DRIFT_CACHE": str(self.folder / "cache")},
-        )
-        assert self.process.stdout is not None
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if found := re.match(r"Open (http://127\.0\.0\.1:\d+/\S+/)", line):
-                self.url = found[1]
-                return
-        pytest.fail("".join(lines))
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
 @pytest.fixture(scope="module")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     folder = tmp_path_factory.mktemp("annotate")
@@ -62,7 +29,8 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     table = small_table(60)
     table["body"][7] = HOSTILE
     write_csv(folder / "t.csv", {"id": table["id"], "body": table["body"]})
-    started = Command(folder)
+    options = ["t.csv", "--text", "body", "--label", "", "--classes", "money, sport", "-o", "labels.csv"]
+    started = Command(folder, options)
     yield started
     started.process.kill()
     started.process.wait()

@@ -19,6 +19,11 @@ class EntityPredictions(Predictions):
     def __post_init__(self) -> None:
         self.first = np.concatenate([[0], np.cumsum(self.sizes)])
 
+    def answers(self, state: State) -> list[tuple[Answer, float]]:
+        numbers, sure = self._words(state)[0], self.sure(state).tolist()
+        parts = np.split(numbers, self.first[1:-1])
+        return [(entities_of(part), p) for part, p in zip(parts, sure, strict=True)]
+
     def of_row(self, row: int) -> np.ndarray:
         return self.p[self.first[row] : self.first[row + 1]]
 

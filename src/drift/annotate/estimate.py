@@ -40,7 +40,7 @@ class Estimate:
             return "no estimate yet: no text of the random audit has a label and a prediction"
         return (
             f"{100 * self.accuracy:.0f} % (95 % interval {100 * self.low:.0f} to {100 * self.high:.0f} %,"
-            f" {self.audited} texts drawn at random)"
+            f" {self.audited} drawn at random)"
         )
 
 
@@ -77,18 +77,14 @@ def advice(now: Estimate, rounds: list[Round], target: float | None = None) -> t
     """What to do next: one of "early", "go on", "level" and "enough", and a sentence that says why."""
     if now.accuracy is None or now.audited < ENOUGH:
         missing = ENOUGH - now.audited
-        return "early", f"Too early to say: an estimate needs {missing} more random {_texts(missing)}."
+        return "early", f"Too early to say: an estimate needs {missing} more drawn at random."
     if target is not None and now.low >= target:
         return "enough", f"Good enough: even the low end of the interval is above {100 * target:.0f} %."
     changes = [each.changed for each in rounds[-LOOK_BACK:] if each.changed is not None]
     wide = now.high - now.low > 2 * NARROW
     if len(changes) == LOOK_BACK and max(changes) <= STEADY:
-        more = " More random texts would only narrow the interval." if wide else ""
+        more = " More of them at random would only narrow the interval." if wide else ""
         return "level", f"Levelling off: the last {LOOK_BACK} rounds changed at most 1 % of the predictions.{more}"
     if changes:
         return "go on", f"Keep going: the last round changed {100 * changes[-1]:.1f} % of the predictions."
     return "go on", "Keep going: the model has just begun to learn."
-
-
-def _texts(count: int) -> str:
-    return "text" if count == 1 else "texts"

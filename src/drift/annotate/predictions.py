@@ -64,6 +64,10 @@ class Predictions(ABC):
         return np.array(ids), merged
 
     @abstractmethod
+    def answers(self, state: State) -> list[tuple[Answer, float]]:
+        """The predicted answers for all rows, and how sure they are."""
+
+    @abstractmethod
     def of_row(self, row: int) -> np.ndarray:
         """The probabilities of one text, `(1, C)`, or of the words of a sentence, `(words, C)`."""
 
@@ -100,6 +104,10 @@ class TextPredictions(Predictions):
         ids, p = self.merged(self.p, state)
         codes = p.argmax(1)
         return ids[codes], p[np.arange(len(p)), codes]
+
+    def answers(self, state: State) -> list[tuple[Answer, float]]:
+        numbers, p = self.top(state)
+        return list(zip(numbers.tolist(), p.tolist(), strict=True))
 
     def of_row(self, row: int) -> np.ndarray:
         return self.p[row : row + 1]

@@ -243,8 +243,7 @@ class Annotation(SessionCore):
             current, names = self.current, self.names
             if current is None:
                 return [None] * len(self.texts)
-            found = (current.answer(row, self._state) for row in range(len(self.texts)))
-            return [(self.pool.named(answer, names), p) for answer, p in found]
+            return [(self.pool.named(answer, names), p) for answer, p in current.answers(self._state)]
 
     def estimate(self) -> Estimate:
         """The accuracy of the model on all texts, from those that were drawn at random, with a 95 % interval."""

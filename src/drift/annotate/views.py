@@ -188,15 +188,16 @@ def _kept(session: Annotation, show: str) -> np.ndarray:
 def _differs(session: Annotation) -> np.ndarray:
     """Rows whose label, or else prediction, is not what a noisy label says, `(n,)`."""
     state, current, pool, names = session.state, session.current, session.pool, session.names
-    differs = np.zeros(len(session.texts), dtype=bool)
+    answers: list[Answer | None] = [None] * len(session.texts)
+    if current is not None:
+        answers = [answer for answer, _ in current.answers(state)]
+    for row, mark in state.marks.items():
+        answers[row] = mark.answer
+    shown = [None if answer is None else pool.named(answer, names) for answer in answers]
+    differs = np.zeros(len(shown), dtype=bool)
     for votes in pool.weak.values():
-        for row, vote in enumerate(votes):
-            if vote is None:
-                continue
-            mark = state.marks.get(row)
-            answer = None if current is None else current.answer(row, state)[0]
-            answer = answer if mark is None else mark.answer
-            differs[row] |= answer is not None and pool.named(answer, names) != vote
+        pairs = zip(votes, shown, strict=True)
+        differs |= np.array([None not in (vote, name) and vote != name for vote, name in pairs], dtype=bool)
     return differs
 
 

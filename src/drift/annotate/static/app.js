@@ -55,11 +55,12 @@ function onKey(event) {
   if (event.key === "?") return act(event, keysDialog);
   if (target.getAttribute("role") === "tab" && ["ArrowLeft", "ArrowRight"].includes(event.key)) return moveTab(event);
   if (byId("view-label").hidden) return;
-  const words = isSentences() && !target.dataset.name ? WORD_KEYS[event.key] : undefined; // on a class, arrows move between classes
+  const movesClass = target.dataset.name !== undefined && ["ArrowUp", "ArrowDown"].includes(event.key);
+  const words = isSentences() && !movesClass ? WORD_KEYS[event.key] : undefined;
   if (words) return act(event, () => words(event));
   const scrolls = target.id === "text" && ["ArrowUp", "ArrowDown"].includes(event.key);
   if (scrolls && target.scrollHeight > target.clientHeight) return;
-  if (event.key === "Enter" && target.matches("button, a") && !target.dataset.name) return;
+  if (event.key === "Enter" && target.matches("button, a") && (isSentences() || !target.dataset.name)) return;
   if (event.repeat && !event.key.startsWith("Arrow")) return; // a key that is held down labels one text
   const number = "1234567890".indexOf(event.key);
   const chosen = number >= 0 ? app.progress?.classes[number] : undefined;
@@ -97,12 +98,21 @@ async function poll() {
   setTimeout(poll, POLL);
 }
 
+let classes = "";
+
+/** Draw the text again, whose classes and guess have other names now. */
+function classesChanged() {
+  const now = JSON.stringify(app.progress?.classes.map((each) => each.name));
+  if (classes && now !== classes) app.guarded(label.refresh);
+  classes = now;
+}
+
 async function begin() {
   for (const name of TABS) byId(`tab-${name}`).addEventListener("click", () => showTab(name));
   byId("help").addEventListener("click", keysDialog);
   byId("finish").addEventListener("click", finishDialog);
   document.addEventListener("keydown", onKey);
-  app.listeners.push((progress) => drawAside(progress, openText));
+  app.listeners.push((progress) => drawAside(progress, openText), () => classesChanged());
   await app.guarded(async () => app.update(await get("progress")));
   if (isSentences()) byId("tab-list").textContent = "All sentences";
   await label.start();

@@ -86,7 +86,7 @@ function changed(p, open) {
     h("button", { type: "button", class: "change", onclick: () => open(each.row) },
       h("span", { class: "from-to" }, each.before, h("span", { "aria-label": "now" }, " → "), h("b", {}, each.after)),
       h("span", { class: "excerpt", dir: "auto" }, each.text))));
-  const count = p.changed_count ? `${p.changed_count >= 200 ? "200 or more" : p.changed_count} ${p.unit}s` : "none";
+  const count = p.changed_count ? `${p.changed_count >= 200 ? "200 or more" : p.changed_count} ${p.unit}${p.changed_count === 1 ? "" : "s"}` : "none";
   return h("section", { class: "panel" },
     h("div", { class: "panel-head" }, h("h2", {}, "Changed in the last round"), h("span", { class: "small" }, count)),
     items.length ? h("ul", { class: "changes" }, ...items) : null);

@@ -12,7 +12,7 @@ export async function drawCheck(open) {
     /** @type {import("./types.js").ListRow[]} */
     const rows = found.rows;
     const about = found.judged
-      ? `${rows.length} of ${found.judged} labels differ from what the model predicts when it has not seen them. The surest come first. Some are mistakes, some are texts that the model does not understand.`
+      ? `${rows.length} of ${found.judged} labels differ from what the model predicts when it has not seen them. The surest come first. Some are mistakes; others are right, and the model does not understand them.`
       : "Once there are labels of two classes, labels that the model doubts are listed here.";
     fill(byId("view-check"), h("h2", {}, "Labels to check"), h("p", { class: "small about" }, about),
       rows.length ? h("ul", { class: "rows" }, ...rows.map((row) => item(row, open))) : null,

@@ -34,7 +34,7 @@ export async function refresh() {
 
 /** Give the text, or the selected words, this class. @param {string} name */
 export async function choose(name) {
-  if (sentence.isSentences()) return void (sentence.mark(name) && draw());
+  if (sentence.isSentences()) return markWords(name);
   if (question) await send({ do: "label", row: question.row, class: name }, `Saved as ${name}.`);
 }
 
@@ -96,6 +96,12 @@ export async function accept() {
   if (sentence.isSentences()) return saveEntities();
   const name = focusedClass() ?? (app.hidesGuess ? null : question?.guess);
   if (name) await choose(name);
+}
+
+/** Give the selected words a type; the keys go on in the sentence. @param {string} name */
+function markWords(name) {
+  if (sentence.mark(name)) draw();
+  document.getElementById("text")?.focus({ preventScroll: true });
 }
 
 /** Save the entities of the sentence as they are marked. */
