@@ -54,6 +54,18 @@ def test_the_card_says_what_the_record_says(run: Run) -> None:
 REAL = hub.HfApi
 
 
+def test_the_card_shows_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    texts = small_table(24)["body"]
+    source, names = write_csv(tmp_path / "t.csv", {"body": texts}), {"money": "bank stock", "sport": "goal team"}
+    run = small_fit(source, small_encoder(tmp_path / "encoder"), classes=names, out=tmp_path / "run")
+    card = (tmp_path / "run" / MODEL / "README.md").read_text(encoding="utf-8")
+    assert "Sources of noisy labels" in card
+    shown = [each.examples[0] for each in run.record.sources.caught if each.examples]
+    assert shown
+    assert not [text for text in [*texts, *shown] if text[:20] in card]
+
+
 class Hub:
     """Takes what the real HfApi takes, and does nothing."""
 

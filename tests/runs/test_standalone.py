@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 
@@ -77,3 +78,13 @@ def test_models_that_only_this_package_opens_have_none(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", small_table(24, labeled=12))
     run = small_fit(table, "textcnn", out=tmp_path / "run", seeds=1)
     assert not (run.path / MODEL / "use.py").exists()  # type: ignore[operator]
+
+
+def test_joblib_keeps_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
+    table = write_csv(tmp_path / "t.csv", small_table(24, labeled=12))
+    run = small_fit(table, small_encoder(tmp_path / "encoder"), out=tmp_path / "run")
+    joblib.dump(run, tmp_path / "run.joblib")
+    again = joblib.load(tmp_path / "run.joblib")
+    np.testing.assert_allclose(again.predict_proba(TEXTS), run.predict_proba(TEXTS), atol=1e-6)
+    assert again.explain(TEXTS[:1])[0].nearest == run.explain(TEXTS[:1])[0].nearest

@@ -93,7 +93,8 @@ def test_options_of_a_request(app: Any) -> None:
     found = ask(app, "/predict", {"texts": TEXTS, "abstain_below": 1.0, "probabilities": False}).content
     assert [each["label"] for each in found["predictions"]] == [None] * len(TEXTS)
     assert all("probabilities" not in each for each in found["predictions"])
-    assert ask(app, "/predict", {"texts": []}).content == {"predictions": []}
+    for name in ("texts", "vectors"):
+        assert ask(app, "/predict", {name: []}).content == {"predictions": []}
 
 
 def test_requests_at_once_get_their_own_answers(run: Any, app: Any) -> None:

@@ -119,10 +119,8 @@ def _data(record: RunRecord, data: Mapping[str, Any]) -> list[str]:
 
 
 def _sources(task: type[Task], record: RunRecord) -> list[str]:
-    lines: list[str] = []
-    for headings, rows in task.source_tables(record):
-        lines += _table(headings, rows)
-    return ["Sources of noisy labels:", "", *lines] if lines else []
+    tables = task.source_tables(record)[:1]  # the sources; further tables show texts
+    return [line for headings, rows in tables for line in ("Sources of noisy labels:", "", *_table(headings, rows))]
 
 
 def _scores(record: RunRecord) -> list[str]:

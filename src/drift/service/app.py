@@ -68,6 +68,8 @@ class Endpoints:
         try:
             body = await request.body()
             wanted = await _away(len(body), lambda: asked(body, self.service, self.limits.rows))
+            if not wanted.rows:
+                return JSONResponse({"predictions": []})
             found = await asyncio.wait_for(
                 asyncio.wrap_future(self.batcher.submit(wanted.name, wanted.rows)), self.limits.seconds
             )
