@@ -100,8 +100,16 @@ def estimate_shares(
 def likely_draw(counts: np.ndarray, shares: np.ndarray) -> LabelsAre:
     """How rows were probably chosen: at random if their counts fit the predicted shares better than equal shares.
 
+    Also at random if the counts differ as much as those of a random draw do (chi-squared above its mean C - 1) and most
+    are not near the largest: labels chosen per class have equal counts, but for classes with too few rows. With many
+    classes, a start from few labels predicts some classes hardly ever, so that its shares fit no counts.
+
     counts: labels per class, `(C,)`. shares: predicted, `(C,)`.
     """
+    C, equal = len(counts), counts.mean()
+    near_largest = (counts >= counts.max() - 1).sum()
+    if 2 * near_largest < C and ((counts - equal) ** 2).sum() / max(equal, 1e-9) > C - 1:
+        return "random"
     log_ratio = float((counts * (np.log(shares) + np.log(len(shares)))).sum())
     return "random" if log_ratio > 0 else "per-class"
 
