@@ -73,8 +73,11 @@ def section() -> list[str]:
         for (name, how, labels), lines in sorted(cells.items()):
             scores = [_mean([line["scores"].get(column, {}).get(measure) for line in lines]) for column in COLUMNS]
             largest = f"{100 * np.mean([line['largest'] for line in lines]):.0f} %"
-            given = f"{labels} {how}" if how == "per class" else f"{lines[0]['given']} {how}"
-            rows.append([name, lines[0]["classes"], largest, given, len(lines), *scores])
+            found = [line["classes"] for line in lines]
+            several = how == "per class" or len({*found}) > 1
+            given = f"{labels if several else lines[0]['given']} {how}"
+            classes = str(min(found)) if min(found) == max(found) else f"{min(found)} to {max(found)}"
+            rows.append([name, classes, largest, given, len(lines), *scores])
         text += [f"{title}:", "", *table(["table", "classes", "largest", "labels", "draws", *COLUMNS], rows), ""]
     gains = {
         other: [line["scores"]["drift fit"]["accuracy"] - line["scores"][other]["accuracy"] for _, line in _all(cells)]
