@@ -108,6 +108,7 @@ def render() -> None:
         "(`training.keep_weak_labels`). *Weighted*: as soft labels, with the share that the start confirms as their",
         "probability of being right. *Where the start agrees*: only those that the start predicts as well. Annotators",
         "are simulated: they label every text and err at random. With class names the start is the result in any case.",
+        "*Draws* are those of the first two ways; *weighted* was measured on the first. Empty cells were not measured.",
         "",
         "Weak labels are thrown away by default, as in the paper, because each way to keep them is worse: what the",
         "game gains over the start, it gains by leaving their errors behind.",

@@ -216,4 +216,7 @@ def test_three_sources_must_overlap_in_pairs_to_be_compared() -> None:
     first, second, third = annotators(truth, [0.9, 0.8, 0.7], 3, seed=1)
     assert combine([first, second, third]).method == "Dawid-Skene"
     assert combine([first, second * (rows < 450), third * (rows >= 450)]).method == "weighted vote"
-    assert combine([first * (rows < 300), second * (rows >= 300)]).method == "majority"
+    apart = [first * (rows < 450), third * (rows >= 450)]
+    assert combine(apart).method == "majority"
+    gold = np.where(np.arange(900) % 20 == 0, truth, -1)
+    np.testing.assert_allclose(combine(apart, gold=gold).accuracies, [0.9, 0.7], atol=0.2)  # on 22 and 23 gold labels

@@ -52,10 +52,9 @@ def combine(votes: Sequence[np.ndarray], *, method: Combining = "auto", gold: np
     good the sources are, and do not become labels here.
 
     auto: one source is taken as it is. Three or more are combined as by Dawid and Skene if they voted together often
-    enough to compare them; two are weighted, because how often two sources agree is a single number, which that model
-    would explain by one source that is always right. Sources that hardly overlap are combined by majority. If gold
-    labels show that votes weighted by the accuracies on them are clearly better, as where sources copy each other, it
-    is these.
+    enough to compare them; two are weighted, because how often two sources agree does not tell which one is better.
+    Sources that hardly overlap are combined by majority. If gold labels show that votes weighted by the accuracies on
+    them are clearly better, as where sources copy each other, it is these.
     """
     if not len(votes):
         raise ConfigError("there is no source to combine")
@@ -70,12 +69,12 @@ def combine(votes: Sequence[np.ndarray], *, method: Combining = "auto", gold: np
 
 
 def _chosen(votes: np.ndarray, gold: np.ndarray) -> str:
+    if len(votes) == 1:
+        return "majority"
     voted = votes.any(-1)
     overlapping = (voted.astype(float) @ voted.T >= OVERLAP) & ~np.eye(len(votes), dtype=bool)
-    if not overlapping.any():
-        return "majority"
     three = np.trace(np.linalg.matrix_power(overlapping.astype(int), 3)) > 0  # any three that overlap pairwise
-    chosen = "dawid-skene" if three else "weighted"
+    chosen = "dawid-skene" if three else "weighted" if overlapping.any() else "majority"
     judged = (gold != ABSTAIN) & voted.any(0)
     if judged.sum() < GOLD:
         return chosen
@@ -97,7 +96,7 @@ def weighted_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
 
     A vote against a class counts log(a / ((1 - a) (C - 1))) for each of the others. That is the most likely class if
     sources err independently, and evenly over the classes. Accuracies are estimated in turn with the labels, as in
-    `dawid_skene`. Of two sources without gold labels, those are set equal that cannot be told apart.
+    `dawid_skene`. Those of two sources that cannot be told apart are set equal.
     """
     C = votes.shape[-1]
     named, against = split(votes)
@@ -120,7 +119,8 @@ def weighted_vote(votes: np.ndarray, gold: np.ndarray) -> Combined:
 
 def _indistinct(votes: np.ndarray, accuracies: np.ndarray, gold: np.ndarray) -> np.ndarray:
     """The accuracies of two sources, set equal if they differ by no more than chance; others as they are."""
-    if len(votes) != 2 or np.isnan(accuracies).any() or (gold != ABSTAIN).any():
+    measured = (votes.any(-1) & (gold != ABSTAIN)).sum(-1) >= GOLD
+    if len(votes) != 2 or np.isnan(accuracies).any() or measured.any():
         return accuracies
     mean, overlap = accuracies.mean(), votes.any(-1).all(0).sum()
     error = np.sqrt(mean * (1 - mean) / max(overlap, 1))
