@@ -38,10 +38,10 @@ TEXT = """\
 ## Few tagged sentences
 
 Test F1 in % with gold tags of a few sentences, no dictionary and no dev set; {unlabeled:,} other training sentences are
-unlabelled. Made by `python benchmarks/few_tags.py`. DRIFT is the plain command with {steps}, and
-self-training the same with `--method self-training`; both begin with the start. spaCy is a blank English pipeline that
-is trained for {epochs} epochs on the same sentences, without an encoder that was trained elsewhere, which is the main
-difference. Seed 0 only.
+unlabelled. Made by `python benchmarks/few_tags.py`. DRIFT is the plain command, except that it has fewer steps:
+{steps}. Self-training is the same with `--method self-training`;
+both begin with the start. spaCy is a blank English pipeline that is trained for {epochs} epochs on the same sentences,
+without an encoder that was trained elsewhere, which is the main difference. Seed 0 only; "-" was not measured.
 
 """
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
+RECOVERED = "recovered.jsonl"  # written by recovered.py
 
 
 def read_lines(file: Path) -> list[dict[str, Any]]:

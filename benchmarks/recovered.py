@@ -4,7 +4,7 @@
 
 A phrase is in the dictionary if most of its mentions in the training sentences have one and the same weak type. It is
 searched for by the gazetteer rule of the package, as it is written (`case: exact`). One line per dataset and part goes
-to docs/results/recovered.jsonl, for the table in docs/results/taggers.md. Nothing is trained.
+to docs/results/recovered.jsonl, for the tables in docs/results/taggers.md. Nothing is trained.
 """
 
 import gzip
@@ -13,6 +13,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from drift.data.tags import spans_of
 from drift.tasks.tokens.tagging import Tagging
 from drift.weak.token_labeling import label_tokens
 from drift.weak.token_rules import TokenRuleSet
-from recorded import RESULTS, add_line, read_lines
+from poor_tags import CELLS as POOR
+from poor_tags import tables
+from recorded import RECOVERED, RESULTS, add_line, read_lines
 
-LINES = RESULTS / "recovered.jsonl"
+LINES = RESULTS / RECOVERED
 CELLS = ("webpage", "wikigold", "conll03")
 MOST = 0.5  # of the mentions of a phrase that must have its type
 
@@ -61,25 +64,34 @@ def recovered(tokens: Sequence[Sequence[str]], tags: Sequence[Sequence[str | Non
     return rules_of(kept)
 
 
+def parts_of(cell: str) -> dict[str, list[dict[str, Any]]]:
+    """The sentences of a dataset, or of a poor dictionary, by part."""
+    if cell in CELLS:
+        return {part: rows_of(cell, part) for part in ("train", "dev", "test")}
+    with TemporaryDirectory() as aside:
+        files = tables(cell, 0, Path(aside))
+        return {
+            part: [json.loads(line) for line in files[part].read_text(encoding="utf-8").splitlines()]
+            for part in ("train", "test")
+        }
+
+
 def main() -> None:
     done = {(line["cell"], line["part"]) for line in read_lines(LINES)}
-    for cell in CELLS:
-        train = rows_of(cell, "train")
+    for cell in (*CELLS, *POOR):
+        parts = parts_of(cell)
+        train = parts.pop("train")
         rules = recovered([row["tokens"] for row in train], [row["weak"] for row in train])
-        for part in ("dev", "test"):
+        for part, rows in parts.items():
             if (cell, part) in done:
                 continue
-            rows = rows_of(cell, part)
-            tags = label_tokens([row["tokens"] for row in rows], rules, ties="order").tags
-            pairs = [
-                (tag or "O", true)
-                for row, each in zip(rows, tags, strict=True)
-                for tag, true in zip(each, row["labels"], strict=True)
-            ]
-            names = sorted({tag for pair in pairs for tag in pair})
-            codes = np.array([[names.index(tag) for tag in pair] for pair in pairs])
+            found = label_tokens([row["tokens"] for row in rows], rules, ties="order").tags
+            tags = [tag or "O" for sentence in found for tag in sentence]
+            truth = [tag for row in rows for tag in row["labels"]]
+            names = sorted({*tags, *truth})
+            predicted, labels = (np.array([names.index(tag) for tag in each]) for each in (tags, truth))
             sizes = np.array([len(row["tokens"]) for row in rows])
-            scores = Tagging(names, sizes, True).scores(codes[:, 0], codes[:, 1])
+            scores = Tagging(names, sizes, True).scores(predicted, labels)
             line = {"cell": cell, "part": part, **{name: scores[name] for name in ("f1", "precision", "recall")}}
             add_line(LINES, line)
             print(line, flush=True)

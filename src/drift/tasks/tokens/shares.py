@@ -37,5 +37,5 @@ def faults(shares: TaggedWords) -> list[str]:
         return []
     return [
         f"warning: the tagger takes {100 * shares.model:.0f} % of the words for part of an entity, where"
-        f" {100 * shares.labels:.0f} % have such a tag in training; tag words as {OUTSIDE}, or set data.uncovered=O"
+        f" {100 * shares.labels:.0f} % have such a tag in training; tag words as {OUTSIDE}, or try data.uncovered=O"
     ]
