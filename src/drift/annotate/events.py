@@ -11,6 +11,7 @@ from drift.errors import FileError
 
 FIRST_LINE = 2  # the first one is the header
 Number = Annotated[int, Field(ge=0)]
+Name = str | int | float  # classes may be numbers
 
 
 class _Event(BaseModel):
@@ -18,11 +19,11 @@ class _Event(BaseModel):
 
 
 class _Classes(_Event):
-    names: list[str]
+    names: list[Name]
 
 
 class _Add(_Event):
-    name: str
+    name: Name
     guideline: str = ""
 
 
@@ -31,7 +32,7 @@ class _OfClass(_Event):
 
 
 class _Rename(_OfClass):
-    name: str
+    name: Name
 
 
 class _Merge(_OfClass):
