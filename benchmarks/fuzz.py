@@ -8,6 +8,7 @@ several lines, or the end of the process counts as a crash, and the file is kept
 import argparse
 import multiprocessing
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -20,6 +21,9 @@ import numpy as np
 import torch
 import yaml
 
+from drift.annotate.events import check_events
+from drift.annotate.journal import Journal
+from drift.annotate.state import State
 from drift.data.graphs import read_graph
 from drift.data.sentences import read_sentences
 from drift.data.tables import read_chunks
@@ -28,8 +32,12 @@ from drift.runs.layers import read_config
 from drift.tasks.nodes.model import Design, NodeModel
 from drift.tasks.record import ClassRecord
 from drift.weak import RuleSet
+from drift.weak.class_names import class_phrases
+from drift.weak.dictionaries import read_dictionary
 from drift.weak.token_rules import TokenRuleSet
 
+HANGS = 60  # seconds of processor time for `FILES` files, which take a few
+FILES = 200
 INTERESTING = (
     b"\0",
     b"\xff",
@@ -51,6 +59,12 @@ TOKEN_RULES = (
     b"task: tokens\ntypes: [X]\nrules:\n- {name: x, type: X, phrases: [a b]}\n- {name: y, type: X, pattern: a+}\n"
 )
 CONFIG = yaml.safe_dump({"task": "text", "data": {"train": "x.csv"}, "training": {"steps": 3}}).encode()
+DICTIONARY = b'{"phrase": "a b", "type": "X", "aliases": ["c", "d"], "case": "lower"}\n{"phrase": "e", "type": "Y"}\n'
+CLASSES = b"sports: games and matches\nmoney: [stock market, banks]\n"
+JOURNAL = (
+    b'{"format":"drift-annotate/1","texts":"x"}\n{"do":"classes","names":["a","b"]}\n'
+    b'{"do":"label","rows":[0,2],"class":1,"by":"list","guesses":[null,0]}\n{"do":"merge","class":1,"into":0}\n'
+)
 RECORD = b'{"version": 2, "task": "text", "unit": "texts", "measures": {"accuracy": "accuracy"}, "classes": ["a"]}'
 
 
@@ -69,6 +83,14 @@ def _record(path: Path) -> None:
     ClassRecord.read(content, str(path))
 
 
+def _journal(path: Path) -> None:
+    with Journal(path, {"texts": "x"}) as journal:
+        check_events(journal.events, 3, path)
+        state = State()
+        for event in journal.events:
+            state.apply(event)
+
+
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "csv": (".csv", lambda path: _all(read_chunks(path))),
     "jsonl": (".jsonl", lambda path: _all(read_chunks(path))),
@@ -78,6 +100,9 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "pt": (".pt", read_graph),
     "rules": (".yaml", RuleSet.from_file),
     "token rules": (".yaml", TokenRuleSet.from_file),
+    "dictionary": (".jsonl", lambda path: _all(read_dictionary(path))),
+    "class names": (".yaml", class_phrases),
+    "journal": (".journal", _journal),
     "config": (".yaml", read_config),
     "record": (".json", _record),
     "model": ("/drift.json", NodeModel.load),
@@ -110,6 +135,9 @@ def seeds(folder: Path) -> dict[str, bytes]:
         "pt": (folder / "g.pt").read_bytes(),
         "rules": RULES,
         "token rules": TOKEN_RULES,
+        "dictionary": DICTIONARY,
+        "class names": CLASSES,
+        "journal": JOURNAL,
         "config": CONFIG,
         "record": RECORD,
         "model": (folder / "seed" / "drift.json").read_bytes(),
@@ -156,6 +184,7 @@ def attempt(name: str, content: bytes, folder: Path) -> str | None:
 
 
 def _child(name: str, content: bytes, seed: int, count: int, queue: Any, folder: str) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (HANGS, HANGS + 1))
     warnings.simplefilter("ignore")
     generator = random.Random(seed)
     for number in range(count):
@@ -174,9 +203,9 @@ def fuzz(seconds: float, keep: Path) -> int:
         while time.monotonic() < end:
             for name, content in sound.items():
                 queue = context.Queue()
-                child = context.Process(target=_child, args=(name, content, seed, 200, queue, scratch))
+                child = context.Process(target=_child, args=(name, content, seed, FILES, queue, scratch))
                 child.start()
-                child.join(60)
+                child.join(20 * HANGS)  # on a busy machine
                 if child.is_alive():
                     child.kill()
                     child.join()
@@ -189,7 +218,7 @@ def fuzz(seconds: float, keep: Path) -> int:
                     print(f"{name}, seed {seed}, file {number}: {' '.join(fault.split())[:200]}", flush=True)
                     if number == -1:
                         (keep / f"{name}-{seed}").write_bytes((Path(scratch) / "last").read_bytes())
-                tried += 200
+                tried += FILES
             seed += 1
             print(f"{tried:,} files, {crashes} crashes", flush=True)
     return crashes

@@ -11,6 +11,7 @@ from drift.errors import FileError
 
 FIRST_LINE = 2  # the first one is the header
 Number = Annotated[int, Field(ge=0)]
+Name = str | int | float  # classes may be numbers
 Spans = list[Annotated[list[Number], Field(min_length=3, max_length=3)]]
 """Entities of a sentence: first word, word after the last, class number."""
 
@@ -20,11 +21,11 @@ class _Event(BaseModel):
 
 
 class _Classes(_Event):
-    names: list[str]
+    names: list[Name]
 
 
 class _Add(_Event):
-    name: str
+    name: Name
     guideline: str = ""
 
 
@@ -33,7 +34,7 @@ class _OfClass(_Event):
 
 
 class _Rename(_OfClass):
-    name: str
+    name: Name
 
 
 class _Merge(_OfClass):

@@ -3,7 +3,7 @@
 import io
 import re
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -134,7 +134,7 @@ def _case(value: str, where: str) -> CasePolicy | None:
 
 
 def _text(cell: Any, where: str) -> str:
-    if isinstance(cell, (Mapping, list)):
+    if isinstance(cell, (dict, list)):
         raise DataError(f"{where}: {reprlib.repr(cell)} is no text; write one phrase or name in each cell")
     return "" if cell is None else str(cell).strip()
 
