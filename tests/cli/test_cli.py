@@ -96,7 +96,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
     assert call(monkeypatch, "demo", name, "--out", str(tmp_path / "new" / "out")) == 0
     out, err = capfd.readouterr()
     assert (tmp_path / "new" / "out" / "report.html").is_file()
-    for words in ("DRIFT", "Self-training", "Supervised", "p = ", "Try next"):
+    for words in ("DRIFT", "detached", "Supervised", "p = ", "Try next"):
         assert words in out
     assert err == ""  # no bar on what is not a terminal
 

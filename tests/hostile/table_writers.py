@@ -94,7 +94,7 @@ def curve(inputs: Path, place: Path) -> Writer:
 
 def suggestions(inputs: Path, place: Path) -> Writer:
     run, table = text_run(inputs), write_csv(inputs / "table.csv", small_table(600, labeled=0))
-    return writes(lambda out: suggest(run, table, 20, out=out / "out.csv"), inputs, place, "out.csv")
+    return writes(lambda out: suggest(run, table, 300, out=out / "out.csv"), inputs, place, "out.csv")
 
 
 def report(inputs: Path, place: Path) -> Writer:

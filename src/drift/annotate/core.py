@@ -20,7 +20,6 @@ from drift.annotate.predictions import Predictions, learned_more
 from drift.annotate.state import Class, Mark, State
 from drift.annotate.wording import CHOSEN, WAITING, why
 from drift.errors import LabelError, StateError
-from drift.models.locating import encoder_path
 
 FIRST_ROUND = 4  # labels before the first round of training
 EVERY, GROWTH = 5, 0.05  # labels between rounds: at least so many, and this part of all labels
@@ -70,8 +69,6 @@ class SessionCore:
         self._closed = False
         self._folded: list[str] | None = None  # made by the first search
         self._state = State()
-        if vectors is None:
-            encoder_path(encoder)  # first: a wrong name leaves no journal behind
         self._journal = None if journal is None else Journal(journal, {**pool.header(), "seed": seed})
         try:
             self._restore(classes)
@@ -90,6 +87,8 @@ class SessionCore:
             self._learner = (Learner if background else InlineLearner)(made, self._learned, heads=heads)
             self._begin()
         except BaseException:
+            if self._journal is not None and self._journal.is_new:
+                self._journal.remove()  # a wrong encoder leaves no journal behind
             self.close()
             raise
 

@@ -20,8 +20,8 @@ FORMAT = "drift-annotate/1"
 class Journal:
     """A file that one process at a time may append to.
 
-    path: the file; it is created if it does not exist. header: describes what is labelled. A journal with another
-    header belongs to other texts, and is refused.
+    path: the file; it is created if it does not exist (`is_new`). header: describes what is labelled. A journal with
+    another header belongs to other texts, and is refused.
     """
 
     def __init__(self, path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
@@ -30,6 +30,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.take()
+            self.is_new = not self.path.exists()
             self.events = self._read({"format": FORMAT, **header})
             self._file = self.path.open("ab", buffering=0)
             if not self.path.stat().st_size:
@@ -56,6 +57,11 @@ class Journal:
         """Close the file and let others open it."""
         self._file.close()
         self._lock.release()
+
+    def remove(self) -> None:
+        """Delete the file and its lock: for a session that could not begin."""
+        self.path.unlink(missing_ok=True)
+        self._lock.path.unlink(missing_ok=True)
 
     def __enter__(self) -> "Journal":
         return self

@@ -53,11 +53,15 @@ def annotate(
 
         drift annotate sentences.jsonl --task tokens --classes "person, place" -o labels.jsonl
     """
+    from drift.errors import ConfigError, needed_for
+
+    with needed_for("drift annotate", "pip install 'drift-ssl[annotate]'"):
+        import starlette  # noqa: F401, drift.web asks for the extra of drift serve
+
     from drift.annotate.finish import Finish
     from drift.annotate.server import Server
     from drift.annotate.session import Annotation
     from drift.data.table_formats import format_of
-    from drift.errors import ConfigError
 
     format_of(out)  # now, not when hours of labels are to be written
     names = [name for part in classes.split(",") if (name := part.strip())]
