@@ -11,15 +11,26 @@ import { app, named } from "./state.js";
 let question = null;
 let asked = false; // whether the server has answered at all
 let busy = false;
+let opened = 0; // counts what the person opens: an answer that comes later must not take its place
 
 /** Load the text to label. */
 export async function start() {
-  await app.guarded(async () => show(await nextQuestion()));
+  const before = opened;
+  await app.guarded(async () => {
+    const next = await nextQuestion();
+    if (opened === before) show(next);
+  });
 }
 
 /** Show a text of the person's choice, such as one from the list. @param {number} row */
 export async function open(row) {
-  await app.guarded(async () => show(await get("text", { row })));
+  const mine = ++opened;
+  await app.guarded(async () => {
+    const chosen = await get("text", { row });
+    if (opened !== mine) return;
+    opened += 1;
+    show(chosen);
+  });
 }
 
 /** Draw the text again, with what the model thinks now. The text that is read does not change. */
