@@ -46,11 +46,11 @@ with fewer than 40 rows in training are left out. Labels are kept for some rows 
 
 "email spam" is subject and text of 1,200 random mails from the first release of the SpamAssassin corpus (easy-ham-1,
 hard-ham-1 and spam-1); "package descriptions by section" is 3,500 random one-line descriptions of Debian packages, of
-which 17 to 20 sections are common enough; "5 random" is five times as many random labels as there are classes. That row
-is no longer judged apart: its first draw fell from 31.1 to 21.2, because its labels were taken for a choice per class. The
-rule was changed ([0059](../decisions/0059-estimated-class-shares.md)), and all rows with random labels were run again. The
-change decides none of the draws differently that were looked at in the tables above: draws 0 to 4 of agnews, amazon, imdb
-and yelp with 10 random labels, and all of mitr.
+which 17 to 20 sections are common enough; "5 random" is five times as many random labels as there are classes. That
+row is no longer judged apart: its first draw fell from 31.1 to 21.2, because its labels were taken for a choice per
+class. The rule was changed ([0059](../decisions/0059-estimated-class-shares.md)), and all rows with random labels were
+run again. The change decides none of the draws differently that were looked at in the tables above: draws 0 to 4 of
+agnews, amazon, imdb and yelp with 10 random labels, and all of mitr.
 """.splitlines()
 SETFIT = """## Beside SetFit
 
