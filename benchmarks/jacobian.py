@@ -13,7 +13,7 @@ that cost a K-th of the teacher's backward are measured beside it:
 and the encoder paraphrase-MiniLM-L3-v2 in $DRIFT_MODELS, with the weak labels of AG News in $DRIFT_DATA.
 
     DRIFT_DATA=~/data DRIFT_MODELS=~/models python benchmarks/jacobian.py
-    python benchmarks/jacobian.py --students mlp --steps 40 --out /tmp/jacobian.jsonl
+    python benchmarks/jacobian.py --students mlp --steps 40 --out jacobian.jsonl
 
 Writes JSON lines, and a page beside them. Runs that are in the file are not repeated.
 """
