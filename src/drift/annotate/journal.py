@@ -59,7 +59,8 @@ class Journal:
         self._lock.release()
 
     def remove(self) -> None:
-        """Delete the file and its lock: for a session that could not begin."""
+        """Close the journal, and delete the file and its lock: for a session that could not begin."""
+        self.close()  # first: Windows deletes no open file
         self.path.unlink(missing_ok=True)
         self._lock.path.unlink(missing_ok=True)
 
