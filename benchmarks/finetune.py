@@ -83,7 +83,7 @@ def with_drift(setting: Setting, way: str, number: int) -> dict[str, Any]:
 
     import drift.tasks.text.students as students
     from drift.models.precision import chosen_mixed_precision
-    from drift.runs.fit import request
+    from drift.runs.request import request
     from drift.runs.run import make_trainer, new_task, prepare
     from drift.tasks.scoring import classification_scores
     from drift.training.callbacks import Callback, TrainingState

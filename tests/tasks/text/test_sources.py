@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import drift
 from drift.cli.main import app
 from drift.errors import ConfigError, DriftError, LabelError
-from drift.runs.fit import request
 from drift.runs.report import write_report
+from drift.runs.request import request
 from drift.runs.run import new_task, prepare
 from drift.runs.summary import limits, result
 from drift.tasks.text.labeling import label_by_names

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 
 from drift.data.labels import UNLABELED
 from drift.errors import ConfigError, DataError, DriftError, LabelError
-from drift.runs.fit import request
+from drift.runs.request import request
 from drift.tasks.scoring import classification_scores
 from drift.tasks.text.data import TextData, read_text_data
 from tests.runs.small import small_encoder, small_fit, small_table, write_csv

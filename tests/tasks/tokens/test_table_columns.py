@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from drift.errors import ConfigError, DriftError, LabelError
-from drift.runs.fit import request
+from drift.runs.request import request
 from drift.tasks.tokens.data import TokenData, read_token_data
 from drift.tasks.tokens.tagging import Tagging
 from tests.runs.small_tokens import CLASSES, Table, small_sentences, write_conll, write_jsonl

@@ -12,7 +12,8 @@ import joblib
 from drift.data.files import check_inside
 from drift.data.locks import FolderLock
 from drift.errors import ConfigError, FileError, Interrupted, StateError, needed_for
-from drift.runs.fit import EXECUTION, request, stored_config
+from drift.runs.fit import spec_of
+from drift.runs.request import stored_config
 from drift.runs.result import Run, add_search
 from drift.runs.run import SEARCH_RESULT, new_task, plan_run, prepare, run
 from drift.runs.spec import RunSpec
@@ -78,9 +79,9 @@ def tune(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("settings are searched in one process; start it without accelerate launch or torchrun")
     out, resume, quiet = options.get("out"), options.get("resume", False), options.get("quiet", False)
-    if train is None and options.get("config") is None:
+    if all(source is None for source in (train, options.get("config"), options.get("from_run"))):
         options["config"] = stored_config(None if out is None else Path(out) / FOLDER, resume=resume)
-    spec = request(train, **{name: value for name, value in options.items() if name not in EXECUTION})
+    spec = spec_of({"train": train, **options})
     if options.get("dry_run"):
         return plan_search(spec, n_trials or TRIALS, quiet=quiet)
     search = Search(spec, out, n_trials=n_trials, n_jobs=n_jobs, cluster=cluster, quiet=quiet)
