@@ -19,7 +19,8 @@ from drift.runs.summary import caption, cost, limits, score_bars, score_rows, sp
 from drift.runs.usage_report import origin_sections, usage_sections
 from drift.tasks import Task
 from drift.tasks.parts import Draw
-from drift.tasks.record import RunRecord, Scores
+from drift.tasks.record import RunRecord
+from drift.tasks.record_parts import Scores
 from drift.training.run_folder import TRACE, RunFolder
 from drift.training.trace import read_trace
 

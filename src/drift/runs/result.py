@@ -13,7 +13,8 @@ from drift.errors import DriftError
 from drift.tasks import Task
 from drift.tasks.explaining import Explanation, LabeledRows
 from drift.tasks.parts import Sample, Trained
-from drift.tasks.record import Int8, RunRecord, Tuning
+from drift.tasks.record import RunRecord
+from drift.tasks.record_parts import Int8, Tuning
 from drift.tasks.standalone import FILE
 from drift.training.evaluation import Score
 from drift.training.progress import progress

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from drift.report.page import Bar
-from drift.tasks.record import HeldOutScores, RunRecord, Scores
+from drift.tasks.record import RunRecord
+from drift.tasks.record_parts import HeldOutScores, Scores
 from drift.tasks.scoring import mean_and_spread, wilson_interval
 from drift.training.plan import format_duration
 

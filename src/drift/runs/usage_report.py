@@ -11,7 +11,8 @@ from drift.errors import FileError
 from drift.report.page import Section, Table
 from drift.runs.result import MODEL, ONNX
 from drift.tasks import TASKS, Task
-from drift.tasks.record import Part, RunRecord
+from drift.tasks.record import RunRecord
+from drift.tasks.record_parts import Part
 from drift.training.run_folder import CONFIG, ENVIRONMENT, RunFolder
 
 

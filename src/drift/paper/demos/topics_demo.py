@@ -20,7 +20,7 @@ from drift.report import figures
 from drift.report.page import Picture, Section, Table, write_page
 from drift.runs.fit import fit
 from drift.runs.result import REPORT, Run
-from drift.tasks.record import HeldOutScores
+from drift.tasks.record_parts import HeldOutScores
 from drift.training.run_folder import CONFIG
 from drift.weak import RuleSet
 

@@ -14,7 +14,7 @@ from drift.runs.comparing.statistics import TTest, holm, paired_t, welch_t
 from drift.runs.comparing.tables import Cell, ScoreTable, check_ending, write_table
 from drift.runs.record import read_fingerprint, read_record, read_settings
 from drift.tasks import Task
-from drift.tasks.record import HeldOutScores
+from drift.tasks.record_parts import HeldOutScores
 from drift.training.run_folder import MOST_LISTED, RunFolder, differing, flat
 
 PARTS = ("dev", "test")

@@ -1,7 +1,8 @@
 """The record of a run on the nodes of a graph."""
 
 from drift.tasks.nodes.links import NEIGHBOURHOODS
-from drift.tasks.record import ClassRecord, Part
+from drift.tasks.record import ClassRecord
+from drift.tasks.record_parts import Part
 from drift.weak.diagnostics import Share
 
 

@@ -12,7 +12,7 @@ from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, read_texts
 from drift.data.tokenized import Progress
 from drift.errors import ConfigError
-from drift.tasks.record import SourcesRecord
+from drift.tasks.record_parts import SourcesRecord
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.tasks.text.source_facts import source_facts
 from drift.tasks.text.sources import Sources, vote_by_names

@@ -1,7 +1,8 @@
 """What the terminal and the page show about sources of noisy labels and class names."""
 
 from drift.report.page import Section, Table
-from drift.tasks.record import ClassRecord, SourcesRecord
+from drift.tasks.record import ClassRecord
+from drift.tasks.record_parts import SourcesRecord
 
 SHOWN, ON_PAGE = 70, 140  # characters of a text in a terminal, and on the page
 MOST_PAIRS = 15  # pairs of sources that are listed, those that disagree most

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from drift.tasks.record import Part, RunRecord
+from drift.tasks.record import RunRecord
+from drift.tasks.record_parts import Part
 from drift.weak.diagnostics import Share
 
 
