@@ -65,6 +65,7 @@ def test_every_page_of_the_menu_is_there() -> None:
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     pages = re.findall(r"[\w/-]+\.md", yaml.safe_dump(menu))
     made = {"reference/commands.md", "reference/settings.md", "reference/python.md", *reference.ROOT_PAGES.values()}
+    made |= {f"notebooks/{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert [page for page in pages if page not in made and not (ROOT / "docs" / page).exists()] == []
     assert all((ROOT / name).exists() for name in reference.ROOT_PAGES)
 
@@ -83,6 +84,9 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
     assert "abstain_below" in page
     assert (tmp_path / "site" / "index.html").is_file()
+    notebook = (tmp_path / "site" / "notebooks" / "loop.html").read_text(encoding="utf-8")
+    assert "after self-training" in notebook
+    assert "data:image/png;base64," in notebook
 
 
 def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
