@@ -1,8 +1,9 @@
 """Pages of the documentation that are made from the code: every command, every setting, the Python interface.
 
-`mkdocs` calls the functions `on_*`; README and other files of the root become pages, too.
+`mkdocs` calls the functions `on_*`; notebooks, README and other files of the root become pages, too.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,20 @@ def root_page(name: str) -> str:
     return text
 
 
+def notebook_page(path: Path) -> str:
+    """A notebook with its saved outputs."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "stream":
+                parts.append(f"```text\n{''.join(output['text'])}```")
+            elif (picture := output["data"].get("image/png")) is not None:
+                parts.append(f"![Output](data:image/png;base64,{picture.strip()})")
+    return "\n\n".join(parts).replace("](../docs/", "](../") + "\n"
+
+
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """Add the pages that are made here."""
     from mkdocs.structure.files import File
@@ -93,6 +108,7 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
         "reference/settings.md": settings_page(),
         "reference/python.md": api_page(),
         **{page: root_page(name) for name, page in ROOT_PAGES.items()},
+        **{f"notebooks/{path.stem}.md": notebook_page(path) for path in (ROOT / "notebooks").glob("*.ipynb")},
     }
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,15 +12,17 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 import drift
-from drift.cli.main import VERBS
+from drift.cli.main import VERBS, app
 from drift.methods import METHODS
 from drift.models.catalogue import DEFAULT, ENCODERS
 from drift.models.locating import local_folder
 from drift.tasks import TASKS
 from drift.training.settings import TrainingSettings
 from tests.runs.small import STEPS, small_encoder
+from tests.service.client import ask
 from tests.test_docs_code import ROOT, printed_by, python_of
 
 TUTORIALS = ROOT / "docs" / "tutorials"
@@ -65,6 +68,7 @@ def test_every_page_of_the_menu_is_there() -> None:
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     pages = re.findall(r"[\w/-]+\.md", yaml.safe_dump(menu))
     made = {"reference/commands.md", "reference/settings.md", "reference/python.md", *reference.ROOT_PAGES.values()}
+    made |= {f"notebooks/{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert [page for page in pages if page not in made and not (ROOT / "docs" / page).exists()] == []
     assert all((ROOT / name).exists() for name in reference.ROOT_PAGES)
 
@@ -83,6 +87,15 @@ def test_the_site_is_built_strictly(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")
     assert "abstain_below" in page
     assert (tmp_path / "site" / "index.html").is_file()
+    notebook = (tmp_path / "site" / "notebooks" / "loop.html").read_text(encoding="utf-8")
+    assert "after self-training" in notebook
+    assert "data:image/png;base64," in notebook
+
+
+def shell_of(page: str) -> list[str]:
+    """All shell commands of a page, without the prompt."""
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    return [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
 
 
 def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +105,25 @@ def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(local_folder(ENCODERS[DEFAULT]) is None, reason="the default encoder is not here")
 def test_the_tutorial_about_names_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("starlette", reason="needs starlette: pip install 'drift-ssl[serve]'")
     in_folder(tmp_path, monkeypatch)
     code = python_of((TUTORIALS / "names.md").read_text(encoding="utf-8"))
     lines = printed_by(code.replace("topic_texts(150, 80", "topic_texts(8, 3"))
     assert lines[0].startswith("Run(text, drift, 6 classes, accuracy ")
     assert len(lines) == 6
+    label, curl = shell_of((TUTORIALS / "names.md").read_text(encoding="utf-8"))
+    done = CliRunner().invoke(app, [*shlex.split(label)[1:], "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "Labelled: " in done.output
+    address, body = shlex.split(curl)[1], shlex.split(curl)[-1]
+    answer = ask(drift.app("runs/names"), address[address.index("/") :], body.encode())
+    assert answer.content["predictions"][0]["label"] in code
+
+
+def test_the_other_tutorials_have_no_commands_that_are_not_run() -> None:
+    pages = [page for page in TUTORIALS.glob("*.md") if page.stem != "names"]
+    assert pages
+    assert [command for page in pages for command in shell_of(page.read_text(encoding="utf-8"))] == []
 
 
 def test_the_tutorial_about_entities_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

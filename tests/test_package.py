@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import drift
+from drift.models.catalogue import DEFAULT, ENCODERS
+from drift.models.locating import local_folder
 from tests.runs.small import STEPS, small_encoder, small_table, write_csv
 
 ROOT = Path(__file__).parents[1]
@@ -115,3 +117,19 @@ def test_the_installed_command_works_in_another_folder(site: Path, tmp_path: Pat
     assert "<h2" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "10 texts: " in command("predict", "run", "test.csv", "-o", "predicted.csv")
     assert (tmp_path / "predicted.csv").read_text().count("\n") == 11
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(local_folder(ENCODERS[DEFAULT]) is None, reason="the default encoder is not here")
+def test_the_installed_demo_works_in_another_folder(site: Path, tmp_path: Path) -> None:
+    pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
+    environment = {"PYTHONPATH": str(site), "DRIFT_CACHE": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
+    out = python(
+        "-c", "from drift.cli.main import run; run()", "demo", "--quiet", folder=tmp_path, **environment
+    ).stdout
+    assert all(source in out for source in ("class names only", "5 labels per class", "keyword rules", "every label"))
+    predict = re.search(r"drift (predict .*?)  ", out)
+    assert predict is not None
+    python("-c", "from drift.cli.main import run; run()", *predict[1].split(), folder=tmp_path, **environment)
+    assert (tmp_path / "predicted.csv").is_file()
+    assert (tmp_path / "drift-demo" / "report.html").is_file()

@@ -334,7 +334,7 @@ def die(*_: Any) -> None:
 
 def test_a_missing_cluster_is_an_error_of_one_line(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(PackageError, match="pip install ray"):
+    with pytest.raises(PackageError, match=r"drift-ssl\[ray\]"):
         run_jobs([small_job(data)], out, cluster="ray")
     pytest.importorskip("distributed")
     with pytest.raises(ConfigError, match="no Dask scheduler answers"):

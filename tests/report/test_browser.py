@@ -174,3 +174,28 @@ def luminance(colour: str) -> float:
     parts = np.array([int(part) for part in re.findall(r"\d+", colour)[:3]]) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_tables_of_ten_types_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
+    types = ["Restaurant_Name", *(f"Type_{number}" for number in range(9))]
+    scores = {"true": 1234, "precision": 1.0, "recall": 1.0, "f1": 1.0}
+    errors = {"right": 1234, "bounds": 100, "type": 100, "missed": 100, "spurious": 100}
+    measures = {"f1": "entity F1", "precision": "precision", "recall": "recall", "accuracy": "token accuracy"}
+    content = metrics(
+        "test",
+        task="tokens",
+        unit="words",
+        measures=measures,
+        entities=True,
+        sentences=9,
+        classes=["O", *(f"B-{name}" for name in types)],
+        by_type=dict.fromkeys(types, scores),
+        errors=dict.fromkeys(types, errors),
+    )
+    content["test"]["scores"] = [dict.fromkeys(measures, 1.0)] * 2
+    del content["mistakes"], content["confusion"]
+    browser.ask("Emulation.setScrollbarsHidden", hidden=True)  # as on phones
+    browser.open(write_report(written(tmp_path / "run", content)), width=PHONE)
+    cut = "[...document.querySelectorAll('.wide:has(table)')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert browser.run("document.querySelectorAll('.wide table').length") >= 3
+    assert browser.run(f"{cut}.map(e => e.getAttribute('aria-label'))") == []

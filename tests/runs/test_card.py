@@ -1,6 +1,5 @@
 """The model card has the metadata of the hub and what the record says; `push` uploads the model and nothing else."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ import drift
 from drift.cli.main import app
 from drift.errors import ConfigError, FileError
 from drift.runs.result import LABELED, MODEL, Run
+from tests.runs.hub import hub
 from tests.runs.small import metrics_of, small_encoder, small_fit, small_table, write_csv
 
-hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: pip install 'drift-ssl[text]'")
+pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: pip install 'drift-ssl[text]'")
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,6 @@ def test_the_card_says_what_the_record_says(run: Run) -> None:
         assert f"## {heading}\n" in body
 
 
-REAL = hub.HfApi
-
-
 def test_the_card_shows_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIFT_CACHE", str(tmp_path / "cache"))
     texts = small_table(24)["body"]
@@ -66,50 +63,40 @@ def test_the_card_shows_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not [text for text in [*texts, *shown] if text[:20] in card]
 
 
-class Hub:
-    """Takes what the real HfApi takes, and does nothing."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.error = error
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*args: Any, **options: Any) -> None:
-            bound = inspect.signature(getattr(REAL, name)).bind(self, *args, **options)
-            if self.error is not None:
-                raise self.error
-            self.calls.append((name, bound.arguments))
-
-        return call
-
-
-def test_push_uploads_the_folder_of_the_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = Hub()
-    monkeypatch.setattr(hub, "HfApi", lambda: fake)
-    files = drift.push(run, "anna/topics")
-    (made, repository), (sent, folder) = fake.calls
-    assert (made, repository["repo_id"], repository["private"]) == ("create_repo", "anna/topics", True)
-    assert (sent, folder["repo_id"], folder["folder_path"]) == ("upload_folder", "anna/topics", run.path / MODEL)  # type: ignore[operator]
-    names = {file.as_posix() for file in files}
-    assert {"README.md", "use.py", "drift.json", "head.safetensors"} <= names
-    assert not {LABELED, "report.html", "metrics.json"} & names
+def test_push_uploads_the_folder_of_the_model_byte_for_byte(run: Run) -> None:
+    with hub() as stored:
+        files = drift.push(run, "anna/topics")
+        assert stored.private == {"anna/topics": True}
+        sent = stored.files["anna/topics"]
+        assert set(sent) == {file.as_posix() for file in files}
+        assert all(content == (run.path / MODEL / name).read_bytes() for name, content in sent.items())  # type: ignore[operator]
+        assert drift.push(run, "anna/topics") == files  # a repository that is there
+        done = CliRunner().invoke(app, ["push", str(run.path), "anna/open", "--public"])
+        assert done.exit_code == 0, done.output
+        assert stored.private["anna/open"] is False
+        assert stored.files["anna/open"] == sent
+    assert {"README.md", "use.py", "drift.json", "head.safetensors"} <= set(sent)
+    assert not {LABELED, "report.html", "metrics.json"} & set(sent)
 
 
-def test_a_refusal_of_the_hub_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for error in (OSError("401 Unauthorized\nmore"), ValueError("bad name")):
-        monkeypatch.setattr(hub, "HfApi", lambda error=error: Hub(error))
-        with pytest.raises(FileError, match="the hub refused") as raised:
-            drift.push(run, "anna/topics")
-        assert len(str(raised.value).splitlines()) == 1
+def test_a_refusal_of_the_hub_is_one_line(run: Run) -> None:
+    with (
+        hub("hf_of_somebody_else") as stored,
+        pytest.raises(FileError, match=r"the hub refused .*401 Unauthorized.* log in with") as raised,
+    ):
+        drift.push(run, "anna/topics")
+    assert stored.files == {}
+    assert len(str(raised.value).splitlines()) == 1
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalTokenNotFoundError
 
     for kind in (HfHubHTTPError, HFValidationError, LocalTokenNotFoundError):
         assert issubclass(kind, (OSError, ValueError, RuntimeError))
 
 
-def test_a_dry_run_lists_and_wrong_names_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "HfApi", lambda: pytest.fail("the hub was called"))
-    done = CliRunner().invoke(app, ["push", str(run.path), "anna/topics", "--dry-run"])
+def test_a_dry_run_lists_and_wrong_names_are_refused(run: Run) -> None:
+    with hub() as stored:
+        done = CliRunner().invoke(app, ["push", str(run.path), "anna/topics", "--dry-run"])
+    assert stored.private == {}
     assert done.exit_code == 0, done.output
     assert "README.md" in done.output
     assert "files would be uploaded to anna/topics" in done.output

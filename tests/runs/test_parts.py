@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,43 @@ def test_a_dask_worker_that_is_killed_costs_no_row(base: Path, tmp_path: Path) -
         thread.join(300)
     assert len(done) == 1
     assert contents(tmp_path / "out") == contents(base / "expected")
+
+
+def test_a_ray_worker_that_is_killed_costs_no_row(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="needs Ray: pip install 'drift-ssl[ray]'")
+    monkeypatch.setenv("DRIFT_TEST", str(tmp_path))  # in the environment of our workers, and of no other
+    done: list[Parts] = []
+
+    def work() -> None:
+        done.append(predict_parts(base / "run", base / "parts", tmp_path / "out", cluster="ray"))
+
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        os.kill(busy_ray_worker(str(tmp_path)), signal.SIGKILL)
+        thread.join(300)
+        (tmp_path / "parts").mkdir()
+        (tmp_path / "parts" / "part.csv").write_text("wrong\n1\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match="has no column"):
+            predict_parts(base / "run", tmp_path / "parts", tmp_path / "wrong", cluster="ray")
+    finally:
+        ray.shutdown()
+    assert [each.written for each in done] == [PARTS]
+    assert contents(tmp_path / "out") == contents(base / "expected")
+
+
+def busy_ray_worker(mark: str, seconds: float = 100) -> int:
+    """The process of a worker that has begun with a part."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                busy = (process / "cmdline").read_bytes().startswith(b"ray::_do")
+                if busy and f"DRIFT_TEST={mark}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                    return int(process.name)
+        time.sleep(0.01)
+    raise AssertionError("no worker was ever given a part")
 
 
 def busy_worker(client: Any, seconds: float = 100) -> str:

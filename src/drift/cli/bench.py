@@ -39,7 +39,7 @@ def bench(
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
     jobs: int | None = typer.Option(None, min=1, help="Number of runs at once (as many as the cores allow)."),
     cluster: str | None = typer.Option(
-        None, metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786, or `ray`."
+        None, metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786, `ray`, or ray://host:10001."
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only list what is finished and what would be run."),
     collect: bool = typer.Option(False, "--collect", help="Run nothing; write tables of what is finished."),

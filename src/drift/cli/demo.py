@@ -62,7 +62,9 @@ def demo(
 
     console = Console()
     for table in result.tables:
-        view = Table(title=table.caption, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        if table.caption:  # not as a title, which is broken where the table ends
+            console.print(f"[bold]{escape(table.caption)}[/bold]", highlight=False)
+        view = Table(box=None, pad_edge=False)
         for column, heading in enumerate(table.headings):
             view.add_column(heading, justify="left" if column == 0 else "right")
         for row in table.rows:

@@ -89,7 +89,9 @@ def fit(
     trials: int | None = typer.Option(None, min=1, help="Number of settings that --tune tries (20)."),
     jobs: int | None = typer.Option(None, min=1, help="Trials of --tune at once (1, or what --cluster takes)."),
     cluster: str | None = typer.Option(
-        None, metavar="ADDRESS", help="For --tune: a Dask scheduler, such as tcp://host:8786, or `ray`."
+        None,
+        metavar="ADDRESS",
+        help="For --tune: a Dask scheduler, such as tcp://host:8786, `ray`, or ray://host:10001.",
     ),
     resume: bool = typer.Option(False, "--resume", help="Continue the run in --out."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Time a few steps and print the plan; write nothing."),

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from drift.runs.parts import Parts
 
 CLUSTER = typer.Option(
-    None, metavar="ADDRESS", help="For a folder of tables: a Dask scheduler, such as tcp://host:8786, or `ray`."
+    None,
+    metavar="ADDRESS",
+    help="For a folder of tables: a Dask scheduler, such as tcp://host:8786, `ray`, or ray://host:10001.",
 )
 JOBS = typer.Option(None, "--jobs", "-j", min=1, help="For a folder of tables: parts at once (one per core).")
 

@@ -88,7 +88,7 @@ def predict_parts(
     source, out : path
         Folder with tables, and the folder to write, in which each has the same name. Finished ones are skipped.
     cluster : str, default=None
-        Address of a Dask scheduler, or "ray"; by default processes of this machine.
+        Address of a Dask scheduler, "ray", or "ray://host:10001"; by default processes of this machine.
     n_jobs : int, default=None
         Number of parts at once on this machine; by default one per core.
     tick : callable, default=None

@@ -1,4 +1,4 @@
-"""Several processes at once, on this machine or a cluster, through joblib's back ends."""
+"""Several processes at once: on this machine or on Dask through joblib's back ends, or on Ray."""
 
 import os
 import threading
@@ -11,6 +11,7 @@ import joblib
 
 from drift.data.table_formats import first_line
 from drift.errors import ConfigError, DriftError, Interrupted, StateError, needed_for
+from drift.runs.ray_tasks import is_ray, ray_cluster, ray_results
 
 CLUSTER = "pip install 'drift-ssl[cluster]'"
 ONE_PER_PROCESS = threading.Lock()  # torch has one random generator per process; Dask may run several threads in it
@@ -20,20 +21,15 @@ ONE_PER_PROCESS = threading.Lock()  # torch has one random generator per process
 def workers(cluster: str | None, count: int) -> Iterator[int]:
     """In the block, joblib runs calls on this machine, `count` at once, or on a cluster; yields how many run at once.
 
-    cluster: the address of a Dask scheduler, or "ray".
+    cluster: the address of a Dask scheduler, "ray", or a Ray cluster's address, "ray://host:10001".
     """
     if cluster is None:
         threads = max(1, cores() // count)
         with joblib.parallel_config(backend="loky", n_jobs=count, inner_max_num_threads=threads):
             yield count
-    elif cluster == "ray":
-        with needed_for("--cluster ray", "pip install ray"):
-            ray, backend = import_module("ray"), import_module("ray.util.joblib")
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False, logging_level="error")
-        backend.register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=-1):
-            yield joblib.effective_n_jobs(None)
+    elif is_ray(cluster):
+        with ray_cluster(cluster) as count_there:
+            yield count_there
     else:
         with needed_for("--cluster", CLUSTER):
             distributed = import_module("distributed")
@@ -49,10 +45,12 @@ def workers(cluster: str | None, count: int) -> Iterator[int]:
 
 def results(calls: Sequence[Any], cluster: str | None, *, kept: str, in_order: bool = False) -> Iterator[Any]:
     """Results of delayed calls in a `workers` block as they end or in order. kept: what a stop leaves, in messages."""
-    # Ray's workers return results only in order, at the end.
-    return_as = "list" if cluster == "ray" else "generator" if in_order else "generator_unordered"
     try:
-        yield from joblib.Parallel(return_as=return_as, batch_size=1)(calls)
+        if is_ray(cluster):
+            yield from ray_results(calls, in_order=in_order)
+        else:
+            return_as = "generator" if in_order else "generator_unordered"
+            yield from joblib.Parallel(return_as=return_as, batch_size=1)(calls)
     except (Interrupted, KeyboardInterrupt) as stop:
         raise Interrupted(f"stopped; {kept}") from stop
     except DriftError:
