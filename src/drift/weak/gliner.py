@@ -28,7 +28,7 @@ def gliner_tags(sentences: Sequence[Sequence[str]], types: Phrases, name: str, *
     answers = _load(name, local=local).inference(texts, list(asked), threshold=POSSIBLE, batch_size=AT_ONCE)
     found: list[dict[tuple[int, int], tuple[str, bool]]] = []
     for words, entities in zip(sentences, answers, strict=True):
-        bounds = {}
+        bounds: dict[tuple[int, int], tuple[str, bool]] = {}
         for entity in sorted(entities, key=lambda entity: -float(entity["score"])):  # of a word's parts, the best
             if span := _words_of(words, entity["start"], entity["end"]):
                 bounds.setdefault(span, (asked[entity["label"]], entity["score"] >= CERTAIN))
@@ -42,7 +42,7 @@ def gliner_tags(sentences: Sequence[Sequence[str]], types: Phrases, name: str, *
 
 def _load(name: str, *, local: bool) -> Any:
     with needed_for("data.gliner needs the package gliner", INSTALL):
-        from gliner import GLiNER
+        from gliner import GLiNER  # type: ignore[import-not-found, unused-ignore]
 
     try:
         model = GLiNER.from_pretrained(name, local_files_only=local)
