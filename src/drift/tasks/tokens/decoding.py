@@ -104,4 +104,4 @@ def _best_paths(log_p: np.ndarray, real: np.ndarray, transition: np.ndarray, out
 def _both_named(tags: Sequence[str]) -> np.ndarray:
     """Which pairs of tags have no O, `(C, C)`."""
     named = np.array([tag != OUTSIDE for tag in tags])
-    return np.logical_and.outer(named, named)
+    return np.asarray(np.logical_and.outer(named, named))
