@@ -155,7 +155,7 @@ def run(python: str, rounds: int) -> None:
     torch.set_num_threads(1)
     rows = rows_of("conll03", "train")[:SENTENCES]
     measured: dict[str, list[float]] = {}
-    for _ in range(rounds):
+    for number in range(rounds):
         with TemporaryDirectory() as aside:
             folder = Path(aside)
             line = run_drift(rows, folder) | run_trainer(rows, folder) | run_spacy(python, rows, folder)
@@ -163,8 +163,8 @@ def run(python: str, rounds: int) -> None:
         print(line, flush=True)
         for name, value in line.items():
             measured.setdefault(name, []).append(round(value, 1))
-    content = {"encoder": ENCODER, "sentences": SENTENCES, "batch": BATCH, "rounds": rounds, "per_second": measured}
-    FILE.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        content = {"encoder": ENCODER, "sentences": SENTENCES, "batch": BATCH, "rounds": number + 1}
+        FILE.write_text(json.dumps({**content, "per_second": measured}, indent=2) + "\n", encoding="utf-8")
 
 
 def speed_section() -> str:

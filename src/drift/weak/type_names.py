@@ -26,12 +26,13 @@ MOSTLY = 0.7  # of the words of a sentence in capitals: a headline
 
 @dataclass(frozen=True)
 class NameTags:
-    """What the names of types say. tags: per sentence, None for unknown. tagged, candidates: numbers of phrases."""
+    """What the names of types say. tags: per sentence, None for unknown. tagged, candidates: numbers of units."""
 
     tags: list[list[str | None]]
     tagged: int
     candidates: int
     faults: list[str]
+    unit: str = "distinct capitalised phrases"
 
 
 def name_tags(

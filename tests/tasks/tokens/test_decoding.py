@@ -72,3 +72,33 @@ def test_names_in_a_row_stay_one_entity_if_that_is_usual() -> None:
     assert decoded(unsure, np.array([2]), TAGS).tolist() == [1, 1]
     assert decoded(unsure, np.array([2]), TAGS, -2.0).tolist() == [1, 2]
     assert decoded(unsure, np.array([1, 1]), TAGS, -2.0).tolist() == [1, 1]
+
+
+SLOTS = ["O", "Dish", "Item", "I-names"]  # plain names, whatever they begin with
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    st.integers(0, 10**6),
+    st.permutations(SLOTS),
+    st.sampled_from([0.0, -0.5, -4.0]),
+)
+def test_no_tags_of_slots_are_more_likely(sizes: list[int], seed: int, tags: list[str], restart: float) -> None:
+    def score_of(codes: Sequence[int]) -> float:
+        pairs = pairwise(tags[code] for code in codes)
+        changes = sum("O" not in pair and pair[0] != pair[1] for pair in pairs)
+        return float(sum(log_p[word, code] for word, code in enumerate(codes)) + restart * changes)
+
+    probabilities = np.random.default_rng(seed).dirichlet(np.ones(4), sum(sizes))
+    codes = decoded(probabilities, np.array(sizes), tags, restart, entities=False)
+    bounds = np.cumsum(sizes)[:-1]
+    for rows, sentence in zip(np.split(probabilities, bounds), np.split(codes, bounds), strict=True):
+        log_p = np.log(rows)
+        best = max(map(score_of, product(range(4), repeat=len(rows))))
+        np.testing.assert_allclose(score_of(sentence), best)
+
+
+def test_the_odds_of_two_slots_in_a_row_are_counted() -> None:
+    codes = np.array([1, 1, 1, 2, 0, 2, -1, 1, 1, 0])  # Dish goes on twice; another one follows it once
+    odds = restart_odds(codes, np.array([8, 2]), SLOTS, entities=False)
+    assert odds == np.log((1 + 1) / (2 + 1))

@@ -64,11 +64,14 @@ def test_the_lines_on_the_page_tag_as_the_model_does(saved: tuple[TokenModel, Pa
     assert replace(model, restart=0.0).predict(SENTENCES) != model.predict(SENTENCES)
 
 
-def test_slots_are_tagged_word_by_word(saved: tuple[TokenModel, Path]) -> None:
+def test_slots_are_tagged_by_the_same_lines(saved: tuple[TokenModel, Path]) -> None:
     model, folder = saved
     slots = replace(model, entities=False)
     tag = function_of("\n".join(service_lines(record(False), {}, folder, folder / "model.onnx")))
     assert [tag(words) for words in SENTENCES] == slots.predict(SENTENCES)
+    most_likely = [[CLASSES[code] for code in each.argmax(-1)] for each in slots.predict_proba(SENTENCES)]
+    assert most_likely != slots.predict(SENTENCES)  # or nothing was decoded
+    assert most_likely == replace(slots, restart=0.0).predict(SENTENCES)
 
 
 def test_the_guide_has_the_same_lines() -> None:

@@ -75,10 +75,9 @@ class TokenData:
 
     @cached_property
     def restart(self) -> float:
-        """How rarely an entity follows another one of its type, in the tags to learn from; see `restart_odds`."""
-        if not self.entities:
-            return 0.0
-        return restart_odds(self.gold if self.weak is None else self.weak, sizes_of(self.sentences), self.classes)
+        """How rarely an entity begins right after another one, in the tags to learn from; see `restart_odds`."""
+        codes = self.gold if self.weak is None else self.weak
+        return restart_odds(codes, sizes_of(self.sentences), self.classes, entities=self.entities)
 
 
 def read_token_data(settings: TokenDataSettings, sources: Mapping[str, Any], *, seed: int) -> TokenData:

@@ -107,9 +107,8 @@ class TokenModel:
 
     def tags(self, probabilities: np.ndarray) -> list[str]:
         """The most likely tags of the words of a sentence; with entities, of those where I- follows its B-."""
-        if not self.entities:
-            return [self.classes[code] for code in probabilities.argmax(-1)]
-        codes = decoded(probabilities, np.array([len(probabilities)]), self.classes, self.restart)
+        sizes = np.array([len(probabilities)])
+        codes = decoded(probabilities, sizes, self.classes, self.restart, entities=self.entities)
         return [self.classes[code] for code in codes]
 
     def export_onnx(self, file: Path) -> None:

@@ -1,14 +1,17 @@
 """Names of entity types as weak tags of a run, alone or where other weak tags say nothing."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from drift.data.files import expanded
 from drift.data.sentences import Sentences
 from drift.data.tags import repaired, split_tag
 from drift.models.embedding import Embedder
 from drift.tasks.tokens.settings import TokenDataSettings
-from drift.weak.type_names import name_tags
+from drift.weak.type_names import NameTags, name_tags
 
 MAX_LENGTH = 64  # tokens of a candidate in its sentence
 
@@ -21,12 +24,7 @@ def with_names(
     weak: the other weak tags of each sentence; None for none.
     """
     assert settings.classes is not None
-    embedder = Embedder(settings.names_encoder, max_length=MAX_LENGTH, pool="auto")
-
-    def embed(texts: Any) -> np.ndarray:
-        return np.asarray(embedder.embed(list(texts)).vectors)
-
-    found = name_tags(train.tokens, settings.classes, embed)
+    found = _tagged(train, settings)
     plain = train.scheme == "IO"
     merged: list[list[str | None] | None] = []
     for named, others in zip(found.tags, weak, strict=True):
@@ -35,8 +33,28 @@ def with_names(
         joined = [name if other is None else other for name, other in pairs]
         merged.append(joined if plain else repaired(joined))
     notes = [
-        f"class names tag {found.tagged:,} of {found.candidates:,} distinct capitalised phrases; the others are left"
-        " open",
+        f"class names tag {found.tagged:,} of {found.candidates:,} {found.unit}; the others are left open",
         *found.faults,
     ]
     return merged, notes
+
+
+def _tagged(train: Sentences, settings: TokenDataSettings) -> NameTags:
+    assert settings.classes is not None
+    if settings.gliner is not None:
+        from drift.weak.gliner import gliner_tags
+
+        folder = next(filter(Path.is_dir, _folders(settings.gliner)), None)
+        return gliner_tags(train.tokens, settings.classes, str(folder or settings.gliner), local=folder is not None)
+    embedder = Embedder(settings.names_encoder, max_length=MAX_LENGTH, pool="auto")
+
+    def embed(texts: Any) -> np.ndarray:
+        return np.asarray(embedder.embed(list(texts)).vectors)
+
+    return name_tags(train.tokens, settings.classes, embed)
+
+
+def _folders(name: str) -> list[Path]:
+    """Where a model of this name may be on this machine."""
+    shelf = os.environ.get("DRIFT_MODELS")
+    return [expanded(name), *([Path(shelf, name)] if shelf else [])]

@@ -22,7 +22,17 @@ VALID = """\
             for tag, p in zip(CLASSES, row)
         ]
     return max(paths)[1][1:]"""
-PLAIN = "    return [CLASSES[code] for code in probabilities.argmax(-1)]"
+PLAIN = """\
+    paths = [(0.0, ["O"])]  # the best path to each tag; a slot right after one of another type is rare
+    for row in np.log(probabilities):
+        paths = [
+            max(
+                (score + p + RESTART * (path[-1] not in ("O", tag) and tag != "O"), [*path, tag])
+                for score, path in paths
+            )
+            for tag, p in zip(CLASSES, row)
+        ]
+    return max(paths)[1][1:]"""
 
 
 def token_script(model: Any, record: TokenRecord, onnx: str | None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from drift.data.sentence_formats import LABELS, SPANS, WEAK, WEAK_SPANS, is_conll
 from drift.errors import ConfigError
@@ -38,8 +38,17 @@ class TokenDataSettings(TableSettings):
     names_encoder: str = Field(
         "default", description="Encoder of texts that compares phrases with names; name or folder."
     )
+    gliner: str | None = Field(
+        None, description="GLiNER model that finds entities by their names, in place of the encoder; name or folder."
+    )
     label_names: ClassVar[Iterable[str]] = (*LABELS, *SPANS)
     weak_names: ClassVar[Iterable[str]] = (*WEAK, *WEAK_SPANS)
+
+    @model_validator(mode="after")
+    def _gliner_has_names(self) -> "TokenDataSettings":
+        if self.gliner is not None and not self.classes:
+            raise ValueError("gliner needs the names of the types: give --classes")
+        return self
 
     @classmethod
     def recognise(cls, data: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ class Tagging:
     tags: the class names, with O. sizes: number of words of each sentence.
     entities: tags are B- and I-; in given tags, an I- without a B- before it starts an entity. Otherwise every token
         that is not O counts by itself.
-    restart: the log-odds with which an entity begins right after another one of its type; see `restart_odds`.
+    restart: the log-odds with which an entity begins right after another one; see `restart_odds`.
     """
 
     tags: Sequence[str]
@@ -29,10 +29,9 @@ class Tagging:
         return self.scores(self.decoded(probabilities), labels)
 
     def decoded(self, probabilities: np.ndarray) -> np.ndarray:
-        """The most likely tags, `(n,)`; with entities, of those that are valid."""
-        if not self.entities:
-            return np.asarray(probabilities.argmax(-1))
-        return decoded(probabilities, self.sizes, self.tags[: probabilities.shape[1]], self.restart)
+        """The most likely valid tags, `(n,)`."""
+        tags = self.tags[: probabilities.shape[1]]
+        return decoded(probabilities, self.sizes, tags, self.restart, entities=self.entities)
 
     def scores(self, predicted: np.ndarray, labels: np.ndarray) -> dict[str, float]:
         """F1, precision, recall, and accuracy over all words. predicted, labels: `(n,)`."""
