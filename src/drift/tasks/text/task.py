@@ -16,6 +16,8 @@ from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import INDEPENDENT_ROWS, TEXTS
 from drift.models.catalogue import DEFAULT
+from drift.models.precision import chosen_mixed_precision
+from drift.models.probing import fit_last_layer
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
 from drift.tasks.explaining import LabeledRows
@@ -27,6 +29,7 @@ from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, combined, read_text_data
 from drift.tasks.text.explain import explain_texts, labeled_rows
+from drift.tasks.text.head_first import NOTE, head_labels
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, explain_table, predict_table
 from drift.tasks.text.record import TextRecord
@@ -127,6 +130,10 @@ class TextTask(Task):
         if data.uses_gold:
             second = Labeled(examples, self._stack(rows), self._stack([data.gold[r] for r in rows]))
         labeled = self._weak_and_gold(examples, rows) if data.weak is not None else self._labeled(examples, rows)
+        probes = self.kind is FINETUNED and self.config.model.probe and not self.method.trains_on_dev
+        if probes:
+            bfloat16 = chosen_mixed_precision(self.config.training.precision) == "bf16"
+            fit_last_layer(student.module, head_labels(self, examples), seed=self.seeds[0], bfloat16=bfloat16)
         materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
@@ -146,8 +153,9 @@ class TextTask(Task):
             second=second,
             biased=not self._only_names,
             start_suffices=NAMES_SUFFICE if self._names_suffice else "",
+            begun=probes,
         )
-        notes = [*student.notes, *materials.notes]
+        notes = [*student.notes, *([NOTE] if probes else []), *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
 
     @property
