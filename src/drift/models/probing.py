@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from drift.data.examples import Labeled, moved
-from drift.models.devices import device_of
+from drift.models.devices import best_device, device_of
 from drift.models.hidden import last_layer, representations
 
 MOST_ROWS, MOST_TARGETS = 2000, 30_000  # that the layer is fitted to
@@ -35,14 +35,14 @@ def fit_last_layer(student: nn.Module, part: Labeled, *, seed: int, bfloat16: bo
         positions = positions[lengths.argsort(stable=True)]
     found: list[np.ndarray] = []
     labels: list[np.ndarray] = []
-    device = device_of(student)
-    student.eval()
+    home, device = device_of(student), best_device()
+    student.eval().to(device)
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bfloat16):
         for batch in torch.split(positions, ROWS_AT_ONCE):
             inputs, known = part.pair(batch)
             found.append(representations(student, moved(inputs, device))[1].float().cpu().numpy())
             labels.append(known.numpy())
-    student.train()
+    student.train().to(home)
     vectors, targets = np.concatenate(found)[:MOST_TARGETS], np.concatenate(labels)[:MOST_TARGETS]
     layer = last_layer(student)
     if not isinstance(layer, nn.Linear):

@@ -16,8 +16,6 @@ from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
 from drift.methods.method import INDEPENDENT_ROWS, TEXTS
 from drift.models.catalogue import DEFAULT
-from drift.models.precision import chosen_mixed_precision
-from drift.models.probing import fit_last_layer
 from drift.tasks.base import Kind, Task
 from drift.tasks.class_report import class_sections
 from drift.tasks.explaining import LabeledRows
@@ -29,7 +27,7 @@ from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, combined, read_text_data
 from drift.tasks.text.explain import explain_texts, labeled_rows
-from drift.tasks.text.head_first import NOTE, head_labels
+from drift.tasks.text.head_first import NOTE, fit_to_head
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, explain_table, predict_table
 from drift.tasks.text.record import TextRecord
@@ -132,8 +130,7 @@ class TextTask(Task):
         labeled = self._weak_and_gold(examples, rows) if data.weak is not None else self._labeled(examples, rows)
         probes = self.kind is FINETUNED and self.config.model.probe and not self.method.trains_on_dev
         if probes:
-            bfloat16 = chosen_mixed_precision(self.config.training.precision) == "bf16"
-            fit_last_layer(student.module, head_labels(self, examples), seed=self.seeds[0], bfloat16=bfloat16)
+            fit_to_head(self, student, examples)
         materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
