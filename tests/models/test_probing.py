@@ -1,5 +1,7 @@
 """The last layer is fitted to fixed representations: as scikit-learn fits it, and nothing below it changes."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -51,3 +53,23 @@ def test_one_class_leaves_the_layer_as_it_was() -> None:
     before = {name: value.clone() for name, value in module.state_dict().items()}
     fit_last_layer(module, rows, seed=0)
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_soft_labels_count_as_often_as_they_say() -> None:
+    module, rows = network(), part()
+    soft = torch.nn.functional.one_hot(rows.labels, CLASSES).float() * 0.7 + 0.1
+    fit_last_layer(module, replace(rows, soft=soft), seed=0)
+    with torch.inference_mode():
+        hidden = module[:2](rows.examples.inputs(rows.rows)).numpy()
+        fitted = module.eval()(rows.examples.inputs(rows.rows)).softmax(-1).numpy()
+    scaled = (hidden - hidden.mean(0)) / hidden.std(0)
+    copies = np.repeat(np.arange(ROWS), CLASSES), np.tile(np.arange(CLASSES), ROWS)
+    oracle = LogisticRegression(C=STRENGTH).fit(scaled[copies[0]], copies[1], sample_weight=soft.numpy().ravel())
+    np.testing.assert_allclose(fitted, oracle.predict_proba(scaled), atol=1e-3)
+
+
+def test_certain_soft_labels_are_hard_labels() -> None:
+    hard, soft, rows = network(), network(), part()
+    fit_last_layer(hard, rows, seed=0)
+    fit_last_layer(soft, replace(rows, soft=torch.nn.functional.one_hot(rows.labels, CLASSES).float()), seed=0)
+    assert all(torch.allclose(one, other) for one, other in zip(hard.parameters(), soft.parameters(), strict=True))

@@ -147,7 +147,12 @@ def text_vectors(encoder: nn.Module, input_ids: Tensor, attention_mask: Tensor, 
     pool: "mean", over tokens without padding; "cls", the first token; "layers", the means of the last and the
         third-last layer, concatenated, `(N, 2D)`: the third-last layer keeps information that the last one discards.
     """
-    output = encoder(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=pool == "layers")
+    inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+    return pooled(encoder(**inputs, output_hidden_states=pool == "layers"), attention_mask, pool)
+
+
+def pooled(output: Any, attention_mask: Tensor, pool: str) -> Tensor:
+    """One vector per text, `(N, D)`, from what an encoder gives out; see `text_vectors`."""
     hidden: Tensor = output.last_hidden_state  # (N, T, D)
     if pool == "cls":
         return hidden[:, 0]

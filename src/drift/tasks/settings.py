@@ -119,6 +119,11 @@ class EncoderSettings(Settings):
         description="Layers of an encoder to fine-tune, counted from the last: the others run once per text, and their"
         " outputs are stored. all: every layer; auto: all with a GPU, else a third of them (tokens: three quarters).",
     )
+    probe: bool = Field(
+        False,
+        description="Fine-tuning: fit the last layer before the layers below it are trained, to the labels of words, or"
+        " to a head on fixed vectors of texts that is trained as without --finetune.",
+    )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="Number format of a fixed encoder of texts, or of fixed layers; auto: bfloat16 where the processor"

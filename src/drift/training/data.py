@@ -20,6 +20,7 @@ class TrainingData:
     biased: whether weak labels may cover some classes better than others.
     second: with weak labels, labelled rows of the second phase: gold labels that there are beside them.
     start_suffices: why a second phase is not expected to help, for a reader; empty if it may.
+    begun: the student is θinit already, so that there is no first phase if a second one follows.
     """
 
     labeled: Labeled
@@ -32,6 +33,7 @@ class TrainingData:
     second: Labeled | None = None
     biased: bool = True
     start_suffices: str = ""
+    begun: bool = False
 
     @property
     def budget(self) -> LabelBudget:

@@ -61,6 +61,8 @@ class Plan:
             if self.evaluations
             else "no dev set: no dev evaluations",
         ]
+        if not self.initial_steps:
+            lines[:2] = [f"{most}{self.steps} steps, {second:.3g} s each"]
         if self.refreshes:
             lines.append(
                 f"{most}{self.refreshes} passes over all unlabelled rows, {self.seconds_per_refresh:.3g} s each"

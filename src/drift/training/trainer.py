@@ -109,7 +109,8 @@ class Trainer:
         context = Context(teacher, stacked=seeds is not None, single_process=alone, labels=known)
         self.method = method(self.machine.wrap(student), method_settings, context)
         plays = method.has_second_phase and not self.keeps_start
-        self.lengths = (settings.initial_steps, settings.steps if plays else 0)
+        begun = data.begun and plays and data.unlabeled is not None
+        self.lengths = (0 if begun else settings.initial_steps, settings.steps if plays else 0)
         if self.lengths[1] and data.unlabeled is None and data.weak:
             raise ConfigError("weak labels are used only for the start; give unlabelled rows for the second phase")
         self.state = TrainingState(self.method)

@@ -58,3 +58,51 @@ def test_how_many_layers_were_trained_is_said(encoder: str) -> None:
 
 def test_peak_memory_is_recorded(encoder: str) -> None:
     assert 0.01 < finetuned(encoder).record.peak_memory < 100
+
+
+def phases(run: Run) -> list[str]:
+    return [end.phase for end in run.record.phases]
+
+
+@pytest.mark.parametrize("layers", ["all", 1])
+def test_it_begins_where_a_run_on_fixed_vectors_ends(encoder: str, layers: Any) -> None:
+    """With no step of the game that changes anything, the last layer answers as the head does."""
+    table = pd.DataFrame(small_table(300, labeled=20))
+    options: dict[str, Any] = {"test": pd.DataFrame(TEST), "precision": "float32"}
+    head = drift.fit(table, model=encoder, onnx=False, quiet=True, settings={"model.max_length": 32}, **options)
+    fitted = small_fit(
+        table,
+        encoder,
+        finetune=True,
+        seeds=10,
+        training={"steps": 1, "learning_rate": 1e-12},
+        settings={"model": {"train_layers": layers}},
+        **options,
+    )
+    answers, wanted = (run.predict_proba(TEST["body"]) for run in (fitted, head))
+    assert (answers.argmax(1) == wanted.argmax(1)).mean() > 0.9
+    assert phases(fitted) == ["game"]
+    assert any("the last layer was fitted to a head on fixed vectors" in note for note in fitted.notes)
+
+
+def test_without_the_head_or_a_game_there_is_a_first_phase(encoder: str) -> None:
+    assert phases(finetuned(encoder, settings={"model": {"probe": False}})) == ["start", "game"]
+    assert phases(finetuned(encoder, method="supervised")) == ["start"]
+
+
+def test_labels_of_dev_alone_are_not_joined_by_those_of_the_head(encoder: str) -> None:
+    run = finetuned(encoder, method="train-on-dev", dev=pd.DataFrame(small_table(10, seed=2)))
+    assert not any("head on fixed vectors" in note for note in run.notes)
+
+
+def test_the_plan_has_no_first_phase(encoder: str) -> None:
+    plan = drift.plan(
+        pd.DataFrame(small_table(24, labeled=8)),
+        model=encoder,
+        finetune=True,
+        quiet=True,
+        minutes=1,
+        settings={"model.max_length": 32, "training.steps": 5},
+    )
+    assert (plan.initial_steps, plan.steps) == (0, 5)
+    assert not any("to find the start" in line for line in plan.lines())

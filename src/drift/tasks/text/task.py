@@ -27,6 +27,7 @@ from drift.tasks.text.check import check_texts
 from drift.tasks.text.curve import text_curve
 from drift.tasks.text.data import LabeledTexts, combined, read_text_data
 from drift.tasks.text.explain import explain_texts, labeled_rows
+from drift.tasks.text.head_first import NOTE, fit_to_head
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.predict import evaluate_table, explain_table, predict_table
 from drift.tasks.text.record import TextRecord
@@ -127,6 +128,9 @@ class TextTask(Task):
         if data.uses_gold:
             second = Labeled(examples, self._stack(rows), self._stack([data.gold[r] for r in rows]))
         labeled = self._weak_and_gold(examples, rows) if data.weak is not None else self._labeled(examples, rows)
+        probes = self.kind is FINETUNED and self.config.model.probe and not self.method.trains_on_dev
+        if probes:
+            fit_to_head(self, student, examples)
         materials = self._materials(student, labeled)
         unlabeled = None
         if len(rest[0]):
@@ -146,8 +150,9 @@ class TextTask(Task):
             second=second,
             biased=not self._only_names,
             start_suffices=NAMES_SUFFICE if self._names_suffice else "",
+            begun=probes,
         )
-        notes = [*student.notes, *materials.notes]
+        notes = [*student.notes, *([NOTE] if probes else []), *materials.notes]
         return Prepared(student.module, training, dev, lambda: _held_out(student, data.test), student.finish, notes)
 
     @property

@@ -71,6 +71,3 @@ class TokenModelSettings(EncoderSettings):
         description="Weight of the rules in the trained tagger, added to the log-probability of the tags that they"
         " give. auto: chosen on dev, 8 without a dev set; 0: rules only train it.",
     )
-    probe: bool = Field(
-        False, description="Fine-tuning: fit the last layer to the labels before the layers below it are trained."
-    )
