@@ -42,16 +42,13 @@ def text_vectors(texts: Sequence[str], encoder: str, *, quiet: bool) -> np.ndarr
 
 def text_embedder(encoder: str) -> "Embedder":
     """The embedder of `drift fit` for texts, with its default settings."""
-    from drift.models.embedding import Embedder, longest
-    from drift.models.late_encoder import late_encoder
+    from drift.models.embedding import Embedder
     from drift.tasks import TASKS
 
     task = TASKS["text"]
     defaults = task.defaults(task.choose_kind({}, finetune=False), weak=False)["model"]
     settings: Any = task.model_settings(**{**defaults, "name": encoder})
-    loaded = late_encoder(encoder)
-    length = min(settings.max_length, longest(*loaded))
-    return Embedder(encoder, max_length=length, pool=settings.pool, precision=settings.precision, loaded=loaded)
+    return Embedder.of(encoder, max_length=settings.max_length, pool=settings.pool, precision=settings.precision)
 
 
 def word_vectors(sentences: Sequence[Sequence[str]], encoder: str, *, quiet: bool) -> np.ndarray:

@@ -45,24 +45,10 @@ def check(
 
         drift check sentences.jsonl --task tokens
     """
+    options = dict(locals())
     from drift.runs.check import check as check_table
 
-    checked = check_table(
-        table,
-        test=test,
-        out=out,
-        page=page,
-        task=task,
-        text=text,
-        label=label,
-        encoder=encoder,
-        max_length=max_length,
-        encoding=encoding,
-        spreadsheet=spreadsheet,
-        seed=seed,
-        quiet=quiet,
-    )
-    _show(checked)
+    _show(check_table(options.pop("table"), **options))
     for path in (out, page):
         if path is not None:
             typer.echo(f"Written: {path}")

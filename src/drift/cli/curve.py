@@ -28,24 +28,14 @@ def curve(
 
         drift curve reviews.csv --label topic -o curve.png
     """
+    options = dict(locals())
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from drift.runs.curve import curve as drawn_curve
 
-    drawn = drawn_curve(
-        table,
-        out=out,
-        task=task,
-        text=text,
-        label=label,
-        encoder=encoder,
-        max_length=max_length,
-        encoding=encoding,
-        seed=seed,
-        quiet=quiet,
-    )
+    drawn = drawn_curve(options.pop("table"), **options)
     console = Console()
     console.print(f"{drawn.labels:,} labels of {drawn.classes} classes in {escape(drawn.name)}", highlight=False)
     view = Table(box=None, pad_edge=False)

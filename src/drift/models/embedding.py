@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from drift.data.vector_store import VectorStore, text_keys
 from drift.errors import ConfigError, FileError
 from drift.models.devices import best_device, device_of
 from drift.models.encoders import POOLS, encoder_pool, load_encoder, text_vectors
-from drift.models.late_encoder import read_encoder
+from drift.models.late_encoder import late_encoder, read_encoder
 from drift.models.locating import folder_fingerprint
 from drift.models.precision import chosen_precision, in_precision
 
@@ -58,6 +58,8 @@ class Embedder:
     batch_tokens: maximum number of tokens per forward pass, padding included.
     loaded: the encoder in float32, or a late one, and its tokenizer, if they are in memory already.
     identity: of the encoder's content; default: `fingerprint`.
+
+    A `max_length` that the encoder cannot read is refused; `Embedder.of` lowers it.
     """
 
     def __init__(
@@ -82,6 +84,16 @@ class Embedder:
         self._stored = True
         self._store: VectorStore | None = None
         self._parts: list[Path] = []  # files of few texts, which are merged when there are many
+
+    @classmethod
+    def of(cls, encoder: str, *, max_length: int, pool: str = "auto", precision: str = "auto") -> Self:
+        """An embedder that reads as many tokens as the encoder can, at most `max_length`.
+
+        The weights of an encoder in a folder are read when they are first needed.
+        """
+        model, tokenizer = late_encoder(encoder)
+        length = min(max_length, longest(model, tokenizer))
+        return cls(encoder, max_length=length, pool=pool, precision=precision, loaded=(model, tokenizer))
 
     @property
     def settings(self) -> tuple[object, ...]:
@@ -124,7 +136,7 @@ class Embedder:
 
     def without_store(self) -> "Embedder":
         """The same encoder, whose `rows` neither reads nor writes the cache: for a service, whose texts are new."""
-        model, tokenizer = self._load()
+        model, tokenizer = self.load()
         check_length(self.max_length, self.encoder, model, tokenizer)
         other = copy.copy(self)
         other._stored = False
@@ -202,11 +214,11 @@ class Embedder:
         return vectors, np.array(truncated, dtype=bool)
 
     def _width(self) -> int:
-        return int(self._load()[0].config.hidden_size) * (2 if self.pool == "layers" else 1)
+        return int(self.load()[0].config.hidden_size) * (2 if self.pool == "layers" else 1)
 
     def _vectors_store(self) -> VectorStore:
         if self._store is None:
-            model, tokenizer = self._load()
+            model, tokenizer = self.load()
             check_length(self.max_length, self.encoder, model, tokenizer)
             self._store = VectorStore(self.settings, self._width())
         return self._store
@@ -215,14 +227,15 @@ class Embedder:
         """Without open files, and without a second copy of the encoder."""
         return {**self.__dict__, "_store": None, "_model": None}
 
-    def _load(self) -> tuple[Any, Any]:
+    def load(self) -> tuple[Any, Any]:
+        """The encoder, which may be a late one, and its tokenizer."""
         if self._loaded is None:
             self._loaded = load_encoder(self.encoder)
         return self._loaded
 
     def _ready(self) -> tuple[nn.Module, Any]:
         """The encoder in the chosen precision on the accelerator, if there is one, and its tokenizer."""
-        model, tokenizer = self._load()
+        model, tokenizer = self.load()
         if self._model is None:
             self._model = in_precision(read_encoder(model), self.precision).to(best_device())
         return self._model, tokenizer

@@ -1,5 +1,6 @@
 """`drift.check`: what is suspicious in a table, before anything is trained on it."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from drift.quality.crossfit import judged
 from drift.quality.findings import Finding, TableCheck, by_issue
 from drift.quality.label_errors import find_label_errors
 from drift.quality.neighbours import nearest, outliers
-from drift.runs.table_options import labeled_vectors, table_options
+from drift.runs.feature_vectors import labeled_vectors
 from drift.tasks import Task, find_task
 from drift.tasks.parts import CheckOptions
+from drift.training.progress import progress
 
 COLUMNS = ("issue", "row", "label", "suggested", "score", "others", "detail", "text")  # of the table that is written
 FOLDS = 5
@@ -74,16 +76,7 @@ def check(
         With `findings`, a list with row, issue, label, suggested label and more; `found`, their numbers; `joint`, the
         estimated number of labels by label and true class.
     """
-    options = table_options(
-        text=text,
-        label=label,
-        encoder=encoder,
-        max_length=max_length,
-        encoding=encoding,
-        seed=seed,
-        quiet=quiet,
-        test=test,
-    )
+    options = CheckOptions(text, label, test, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
     # First, so that a wrong name fails before the work.
     writer = None if out is None else TableWriter(out, spreadsheet=spreadsheet)
     if isinstance(table, np.ndarray) or labels is not None:

@@ -1,5 +1,6 @@
 """`drift.curve`: would more labels help?"""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import numpy as np
 from drift.data.tables import source_name
 from drift.errors import FileError
 from drift.quality.curves import FOLDS, REPEATS, Curve, learning_curve
-from drift.runs.table_options import labeled_vectors, table_options
+from drift.runs.feature_vectors import labeled_vectors
 from drift.tasks import Task, find_task
 from drift.tasks.parts import CheckOptions
+from drift.training.progress import progress
 
 FORMATS = (".png", ".svg", ".pdf")
 STEPS = 50  # of the drawn line
@@ -65,15 +67,7 @@ def curve(
     """
     if out is not None and Path(out).suffix.lower() not in FORMATS:
         raise FileError(f"{out} is not a picture; give a name that ends in {', '.join(FORMATS)}")
-    options = table_options(
-        text=text,
-        label=label,
-        encoder=encoder,
-        max_length=max_length,
-        encoding=encoding,
-        seed=seed,
-        quiet=quiet,
-    )
+    options = CheckOptions(text, label, None, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
     if isinstance(table, np.ndarray) or labels is not None:
         drawn = _of_vectors(table, labels, options)
     else:

@@ -19,6 +19,7 @@ from drift.training.data import TrainingData
 from drift.training.evaluation import Score
 
 ROWS_PER_CHUNK = 512  # rows of a table that are predicted at once
+FEWEST_TOKENS = 3  # that an encoder is given of a text: the first, the last and one between
 
 Draw = Callable[[Any, str, str, str], Picture]
 """Puts a figure on the page: the figure, a name for its file, alternative text, and a caption."""
@@ -153,6 +154,8 @@ class CheckOptions:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        if self.max_length < FEWEST_TOKENS:
+            raise ConfigError(f"max_length is {self.max_length}; give at least {FEWEST_TOKENS} tokens")
 
 
 @dataclass(frozen=True)

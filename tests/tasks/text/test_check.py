@@ -76,6 +76,14 @@ def test_labels_are_judged_only_where_there_are_enough(encoder: str) -> None:
     assert any("labels are not judged" in note for note in unlabelled.notes)
 
 
+def test_an_encoder_reads_no_more_tokens_than_it_can(encoder: str) -> None:
+    table = pandas.DataFrame(small_table(60))
+    table.loc[0, "body"] = "team " * 80
+    found = drift.check(table, encoder=encoder, quiet=True)  # 256 tokens by default; the encoder takes 64
+    assert [(each.row, each.detail) for each in found.of("truncated")] == [(1, "longer than 64 tokens")]
+    assert drift.curve(table, encoder=encoder, quiet=True).labels == 60
+
+
 def test_texts_that_were_cut_when_they_were_stored(encoder: str) -> None:
     table = small_table(20)
     for row in range(6):

@@ -43,9 +43,9 @@ def check_texts(source: Any, options: CheckOptions) -> TableCheck:
         notes += others.notes
     texts = [*table.texts["text"], *(test.texts["text"] if test is not None else ())]
     labels = [*table.labels, *(test.labels if test is not None else ())]
-    embedder = Embedder(options.encoder, max_length=options.max_length, pool="auto", precision="auto")
+    embedder = Embedder.of(options.encoder, max_length=options.max_length)
     embedded = embedder.embed(texts, progress=options.progress)
-    data = CheckedTexts(texts, labels, len(table), _too_long(embedded), options.max_length)
+    data = CheckedTexts(texts, labels, len(table), _too_long(embedded), embedder.max_length)
     findings, usual = plain_findings(data)
     if usual is not None and usual != "English" and options.encoder == "default":
         notes.append(f"most texts are {usual}, and the default encoder is for English; name another with --encoder")

@@ -21,7 +21,7 @@ def text_curve(source: Any, options: CheckOptions) -> Curve:
     classes = sorted({label for label in table.labels if label is not None})
     codes = np.array([classes.index(label) for row in rows if (label := table.labels[row]) is not None])
     texts = table.texts.select(rows)["text"]
-    embedder = Embedder(options.encoder, max_length=options.max_length, pool="auto", precision="auto")
+    embedder = Embedder.of(options.encoder, max_length=options.max_length)
     vectors = np.asarray(embedder.embed(texts, progress=options.progress).vectors)
     with options.progress("Training on parts of the labels", FOLDS * REPEATS) as tick:
         return learning_curve(vectors, codes, len(classes), name=table.name, seed=options.seed, tick=tick)

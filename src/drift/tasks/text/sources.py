@@ -11,8 +11,7 @@ from drift.data.labels import UNLABELED
 from drift.data.tables import column_names, read_chunks, source_name
 from drift.data.text_tables import TextColumns, TextTable
 from drift.errors import ConfigError, LabelError
-from drift.models.embedding import Embedder, longest
-from drift.models.late_encoder import late_encoder
+from drift.models.embedding import Embedder
 from drift.settings import listed
 from drift.tasks.text.settings import TextDataSettings, TextModelSettings
 from drift.weak import sources as weak_sources
@@ -137,14 +136,8 @@ def vote_by_names(
     """What the class names say about texts. encoder: its name; the vectors are those that a head is trained on."""
     assert settings.classes is not None
     phrases = {name: settings.classes[name] for name in sorted(settings.classes)}
-    loaded = late_encoder(encoder)
-    embedder = Embedder(
-        encoder,
-        max_length=min(model.max_length, longest(*loaded)),
-        pool=model.pool if encoder == model.name else "auto",
-        precision=model.precision,
-        loaded=loaded,
-    )
+    pool = model.pool if encoder == model.name else "auto"
+    embedder = Embedder.of(encoder, max_length=model.max_length, pool=pool, precision=model.precision)
     vectors = embedder.embed(texts, progress=progress).vectors
     return name_votes(vectors, class_vectors(phrases, lambda lines: embedder.rows(list(lines))), list(phrases))
 

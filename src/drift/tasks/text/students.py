@@ -12,9 +12,8 @@ from drift.data.examples import Examples, Vectors
 from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
-from drift.models.embedding import Embedder, check_length, longest
+from drift.models.embedding import Embedder, check_length
 from drift.models.encoders import FrozenClassifier, load_classifier
-from drift.models.late_encoder import late_encoder
 from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
 from drift.models.textcnn import TextCNN
@@ -55,15 +54,11 @@ class TextStudent:
 def _frozen(
     settings: TextModelSettings, texts: Any, classes: list[str], seeds: Sequence[int], progress: Progress | None
 ) -> TextStudent:
-    encoder, tokenizer = late_encoder(settings.name)
-    settings = settings.model_copy(update={"max_length": min(settings.max_length, longest(encoder, tokenizer))})
-    embedder = Embedder(
-        settings.name,
-        max_length=settings.max_length,
-        pool=settings.pool,
-        precision=settings.precision,
-        loaded=(encoder, tokenizer),
+    embedder = Embedder.of(
+        settings.name, max_length=settings.max_length, pool=settings.pool, precision=settings.precision
     )
+    encoder, tokenizer = embedder.load()
+    settings = settings.model_copy(update={"max_length": embedder.max_length})
     embedded = embedder.embed(texts["text"], progress=progress)
     x = embedded.vectors
     mean, scale = scaling(x)

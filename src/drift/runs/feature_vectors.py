@@ -1,33 +1,11 @@
-"""What `drift.check` and `drift.curve` share: options, and tables that are feature vectors with labels."""
+"""Feature vectors with labels, in place of a table, for `drift.check` and `drift.curve`."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from drift.data.labels import Encoded, encode_labels
 from drift.errors import ConfigError, DataError
-from drift.tasks.parts import CheckOptions
-from drift.training.progress import progress
-
-FEWEST_TOKENS = 3
-
-
-def table_options(
-    *,
-    text: str | None,
-    label: str | None,
-    encoder: str,
-    max_length: int,
-    encoding: str,
-    seed: int,
-    quiet: bool,
-    test: Any = None,
-) -> CheckOptions:
-    """The options as tasks take them; ConfigError if one is wrong."""
-    if max_length < FEWEST_TOKENS:
-        raise ConfigError(f"max_length is {max_length}; give at least {FEWEST_TOKENS} tokens")
-    return CheckOptions(text, label, test, encoder, max_length, encoding, seed, partial(progress, shown=not quiet))
 
 
 def labeled_vectors(vectors: Any, labels: Any, function: str) -> tuple[np.ndarray, Encoded]:
