@@ -77,7 +77,7 @@ def test_finished_jobs_are_not_run_again(data: Path, out: Path, monkeypatch: pyt
     done: list[Job] = []
     assert run_jobs([job, same], out, n_jobs=1, done=done.append) == []
     assert len(done) == 1  # one key, one run
-    monkeypatch.setattr(running, "fit", refuse)
+    monkeypatch.setattr(running, "run", refuse)
     assert run_jobs([job], out, n_jobs=1, done=done.append) == []
     assert len(done) == 1
 
@@ -98,11 +98,11 @@ def test_an_interrupted_run_is_resumed(data: Path, out: Path, monkeypatch: pytes
     assert result_of(out, job) is None
     resumed: list[bool] = []
 
-    def watched(**options: Any) -> Any:
+    def watched(*what: Any, **options: Any) -> Any:
         resumed.append(options["resume"])
-        return drift.fit(**options)
+        return run_module.run(*what, **options)
 
-    monkeypatch.setattr(running, "fit", watched)
+    monkeypatch.setattr(running, "run", watched)
     assert run_jobs([job], out, n_jobs=1) == []
     assert resumed == [True]
     whole = small_job(data, checkpoint_every=2)
@@ -148,10 +148,10 @@ def test_a_failure_does_not_stop_other_runs(data: Path, out: Path) -> None:
 
 
 def test_unexpected_errors_are_reported_too(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(**_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr(running, "fit", broken)
+    monkeypatch.setattr(running, "run", broken)
     (failure,) = run_jobs([small_job(data)], out, n_jobs=1)
     assert failure.reason == "RuntimeError: first"
 
@@ -178,7 +178,7 @@ def test_a_second_process_waits_and_runs_nothing(data: Path, out: Path, monkeypa
     job = small_job(data)
     folder = cell_folder(out, job)
     folder.mkdir(parents=True)
-    monkeypatch.setattr(running, "fit", refuse)
+    monkeypatch.setattr(running, "run", refuse)
     answers: list[Any] = []
     second = threading.Thread(target=lambda: answers.append(run_job(job, out)))
     with locked(folder / LOCK):
@@ -283,11 +283,11 @@ def test_a_dictionary_becomes_rules_beside_the_run(data: Path, out: Path, monkey
     job = next(job for job in jobs_of(exhibit, "laptop", 1) if job.group == "frozen")
     read: list[TokenRuleSet] = []
 
-    def stopped(*, config: Any, **_: Any) -> Any:
-        read.append(TokenRuleSet.from_file(config["data"]["rules"]))
+    def stopped(spec: RunSpec, *_: Any, **__: Any) -> Any:
+        read.append(TokenRuleSet.from_file(spec.described()["data"]["rules"]))
         raise FileError("stopped by the test")
 
-    monkeypatch.setattr(running, "fit", stopped)
+    monkeypatch.setattr(running, "run", stopped)
     (failure,) = run_jobs([job], out, n_jobs=1)
     assert failure.reason == "stopped by the test"
     (spans,) = read[0].find(Sentence(["an", "aspirin", "after", "a", "heart", "attack"]))
