@@ -52,6 +52,7 @@ def bench(
     encoder: str | None = None,
     pool: int | None = None,
     devs: Sequence[str] | None = None,
+    trials: int = 0,
     n_jobs: int | None = None,
     cluster: str | None = None,
     dry_run: bool = False,
@@ -70,6 +71,7 @@ def bench(
     encoder: fixed encoder of texts in place of the profile's, by name or folder.
     pool: every seed draws its texts from a pool of so many training texts, which are embedded and augmented once.
     devs: dev sets: full (the profile's), small (5 labels per class) and none, each with a column; default: full.
+    trials: settings of every run are searched on its dev set, with so many trials for every method.
     n_jobs: number of runs at once on this machine; default: as many as its cores allow.
     cluster: the address of a Dask scheduler, or "ray".
     dry_run: only list what would be run.
@@ -83,10 +85,10 @@ def bench(
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
     if not exhibit.cells:
-        restricted = bool(cells or methods or models or seeds or redraw or encoder or pool or devs)
+        restricted = bool(cells or methods or models or seeds or redraw or encoder or pool or devs or trials)
         return _moons(folder, dry_run=dry_run, collect=collect, quiet=quiet, restricted=restricted)
     exhibit = with_devs(part_of(exhibit, cells, methods, models), devs)
-    all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder, pool=pool)
+    all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder, pool=pool, trials=trials)
     if not all_jobs:
         raise ConfigError(f"none of these methods is for these cells of {exhibit.name}; choose others")
     if dry_run:
@@ -99,12 +101,12 @@ def bench(
         raise ConfigError(f"profile {profile} leaves all of this out; to run it, give both --cells and --models")
     named = command_names(exhibit, methods)
     chosen = {"seeds": seeds, "cells": cells, "methods": named, "models": models, "encoder": encoder}
-    chosen |= {"pool": pool, "dev": devs}
+    chosen |= {"pool": pool, "dev": devs, "tune": trials or None}
     command = _command(exhibit.name, out, profile=profile, redraw=redraw, **chosen)
     # A bench of some cells, methods or seeds does not overwrite the files of the whole.
     suffix = f"-{Path(encoder).name}" if encoder else ""
     suffix += "-redrawn" if redraw or pool else ""
-    suffix += "-devs" if devs else ""
+    suffix += ("-devs" if devs else "") + ("-tuned" if trials else "")
     suffix += "-part" if cells or methods or seeds else ""
     content = PageContent(exhibit, profile, all_jobs, results, failures, not_run(exhibit, all_jobs, results), command)
     done = _write(content, folder, suffix)
@@ -184,7 +186,7 @@ def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, restricte
     if restricted:
         raise ConfigError(
             "moons is one comparison of 100 trials; leave out --cells, --methods, --models, --seeds, --redraw, --pool,"
-            " --dev and --encoder"
+            " --dev, --tune and --encoder"
         )
     if dry_run:
         return Bench(lines=["moons: 100 trials of each of four methods, about two minutes"])

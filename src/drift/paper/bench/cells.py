@@ -33,6 +33,7 @@ class Job:
     rules: content of the rule file, if the weak labels come from rules.
     left_out: the profile does not run this job.
     draw: tables that are drawn for the run, in place of those of the dataset.
+    trials: of the search of settings on dev; 0: there is none.
     """
 
     group: str
@@ -44,6 +45,7 @@ class Job:
     rules: Mapping[str, Any] | None = None
     left_out: bool = False
     draw: Draw | None = None
+    trials: int = 0
 
     @cached_property
     def key(self) -> str:
@@ -51,6 +53,8 @@ class Job:
         content: list[Any] = [self.config, self.rules, [fingerprint(folder) for folder in self.folders]]
         if self.draw is not None:
             content.append([self.draw.seed, self.draw.pool, self.draw.dev_per_class])
+        if self.trials:
+            content.append({"trials": self.trials})
         root = json.dumps(str(data_root()))[1:-1]  # escaped as in `text`
         text = json.dumps(content, sort_keys=True).replace(root, "")
         return hashlib.sha256(text.encode()).hexdigest()[:16]

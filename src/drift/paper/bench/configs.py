@@ -65,6 +65,7 @@ def make_jobs(
     redraw: bool = False,
     encoder: str | None = None,
     pool: int | None = None,
+    trials: int = 0,
 ) -> list[Job]:
     """The runs of one group, row and cell: one run per seed, or one run of all seeds if the kind of model is stacked.
 
@@ -73,6 +74,7 @@ def make_jobs(
     redraw: one run per seed in any case, so that each seed has its own rows of train, dev and test.
     encoder: the fixed encoder of texts, pooled as its authors do; default: that of the preset.
     pool: training texts of the pool from which every seed draws; None: there is no pool.
+    trials: of a search of settings on dev; 0: there is none. A method that trains on dev has none either.
     """
     cell, dev = cell_of(position[2])
     dataset, _, labels = cell.rpartition("-")
@@ -116,6 +118,7 @@ def make_jobs(
             data.rules,
             left_out,
             Draw(data.folder, seed, pool, SMALL_DEV if dev == "small" else None) if drawn else None,
+            0 if dev == "none" or METHODS[method].trains_on_dev else trials,
         )
         for seed in range(1 if stacked else seeds)
     ]

@@ -82,11 +82,12 @@ def jobs_of(
     redraw: bool = False,
     encoder: str | None = None,
     pool: int | None = None,
+    trials: int = 0,
 ) -> list[Job]:
     """All runs of an exhibit, including those that the profile leaves out.
 
     seeds: seeds per method and cell; default: 10 for models that train them at once, 3 for others.
-    redraw, encoder, pool: see `make_jobs`. A pool redraws.
+    redraw, encoder, pool, trials: see `make_jobs`. A pool redraws. Rows at the paper's α are not searched.
     """
     check_profile(profile)
     if not exhibit.groups[profile]:
@@ -111,6 +112,7 @@ def jobs_of(
                 redraw=redraw or pool is not None,
                 encoder=encoder,
                 pool=pool,
+                trials=0 if row.papers_alpha else trials,
             )
     return jobs
 

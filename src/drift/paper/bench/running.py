@@ -21,6 +21,8 @@ from drift.runs.fit import request
 from drift.runs.report import write_report
 from drift.runs.result import MODEL
 from drift.runs.run import run
+from drift.runs.tuning.tune import FOLDER as SEARCHED
+from drift.runs.tuning.tune import Search
 from drift.runs.workers import ONE_PER_PROCESS, cores, results, workers
 from drift.tasks.record import RunRecord
 from drift.training.run_folder import DATA, RunFolder
@@ -141,11 +143,17 @@ def _run(job: Job, job_folder: Path) -> None:
     if job.draw is not None:
         tables = job.draw.tables(job_folder.parent.parent / DRAWS)
         config["data"] = {**config["data"], **{part: tables[part] for part in tables if config["data"][part]}}
-    resume = (run_folder / DATA).exists() and RunFolder(run_folder).config() == config
+    begun = run_folder / SEARCHED if job.trials else run_folder
+    resume = (begun / DATA).exists() and RunFolder(begun).config() == config
     if run_folder.exists() and not resume:  # it stopped before it could be resumed, or its data have moved
         shutil.rmtree(run_folder)
-    spec = request(config=config)
-    record: RunRecord = run(spec, run_folder, resume=resume, onnx=False, quiet=True, page=False).record
+    model = {"model": config["model"]["name"]} if job.model_kind.from_user_code else {}  # code must be named
+    spec = request(config=config, **model)
+    record: RunRecord
+    if job.trials:
+        record = Search(spec, run_folder, n_trials=job.trials, quiet=True).run(resume=resume, onnx=False).record
+    else:
+        record = run(spec, run_folder, resume=resume, onnx=False, quiet=True, page=False).record
     with atomic_file(job_folder / RESULT) as aside:
         # A resumed run also trained before `began`.
         content = _result_content(record, max(time.monotonic() - began, record.seconds))
