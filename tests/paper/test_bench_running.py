@@ -24,6 +24,7 @@ from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import LOCK, RESULT, RUN, cell_folder, result_of, run_job, run_jobs
 from drift.runs import run as run_module
 from drift.runs.spec import RunSpec
+from drift.runs.tuning.tune import Search
 from drift.weak.token_matching import Sentence
 from drift.weak.token_rules import TokenRuleSet
 from tests.runs.small import small_encoder, small_table, write_csv
@@ -124,6 +125,26 @@ def test_an_interrupted_run_is_started_again_if_its_data_have_moved(
     assert again.key == job.key
     assert run_jobs([again], out, n_jobs=1) == []
     assert result_of(out, again) is not None
+
+
+def test_settings_are_searched_and_an_interrupted_search_continues(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'drift-ssl[tune]'")
+    job = replace(small_job(data), trials=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_account", stopped)
+        with pytest.raises(Interrupted):
+            run_jobs([job], out, n_jobs=1)
+    assert result_of(out, job) is None
+    assert run_jobs([job], out, n_jobs=1) == []
+    search = json.loads((cell_folder(out, job) / RUN / "metrics.json").read_text(encoding="utf-8"))["tuning"]
+    assert search["trials"] == 2
+    assert small_job(data).key != job.key
+
+
+def stopped(*_: Any) -> Any:
+    raise Interrupted("stopped by the test")
 
 
 def test_a_folder_that_cannot_be_resumed_is_started_again(data: Path, out: Path) -> None:
