@@ -59,16 +59,19 @@ def test_a_class_without_typical_words_is_an_error() -> None:
 def test_near_words_are_added_until_two_classes_would_share_one() -> None:
     angles = np.radians([0, 10, 20, 90, 80, 50])
     vectors = np.stack([np.cos(angles), np.sin(angles)], 1)
-    first, second = nearest_words(vectors, [np.array([0]), np.array([3])], np.ones(6, bool), 4)
+    first, second = nearest_words(vectors, [np.array([0]), np.array([3])], np.ones(6, bool))
     assert (first.tolist(), second.tolist()) == ([0, 1, 2], [3, 4, 5])  # the fourth words would be 5 and 2
     allowed = np.array([True, False, True, True, True, False])
-    first, second = nearest_words(vectors, [np.array([0]), np.array([3])], allowed, 2)
+    first, second = nearest_words(vectors, [np.array([0]), np.array([3])], allowed)
     assert (first.tolist(), second.tolist()) == ([0, 2], [3, 4])
 
 
-def test_all_seed_words_are_kept_even_if_there_are_more_than_the_maximum() -> None:
-    first, second = nearest_words(two_topics(), [np.arange(4), np.array([10, 11])], EVERYTHING, 2)
+def test_all_seed_words_are_kept_and_come_first() -> None:
+    first, second = nearest_words(two_topics(), [np.arange(4), np.array([10, 11])], np.zeros(len(EVERYTHING), bool))
     assert (first.tolist(), second.tolist()) == ([0, 1, 2, 3], [10, 11])
+    first, second = nearest_words(two_topics(), [np.arange(4), np.array([10, 11])], EVERYTHING)
+    assert (first[:4].tolist(), second[:2].tolist()) == ([0, 1, 2, 3], [10, 11])
+    assert not set(first) & set(second)
 
 
 @pytest.mark.parametrize(("dimensions", "kappa"), [(3, 20.0), (100, 130.0)])

@@ -176,3 +176,27 @@ def test_saved_and_opened_it_predicts_the_same(tmp_path: Path) -> None:
     opened = TextModel.load(tmp_path / "m")
     np.testing.assert_array_equal(opened.predict_proba(texts), model.predict_proba(texts))
     assert not opened.module.encoder.bag.requires_grad
+
+
+def test_topic_shares_have_dropout_in_training_only() -> None:
+    model = _Variational(small_encoder(), torch.tensor([0.5, 0.3, 0.2]).log(), dropout=1.0)
+    with torch.no_grad():
+        model.norm.eval()
+        logits = model.topics.mean(0) + model.background  # z is 0 everywhere, so that all topics have the same share
+        likelihood = (counts() * torch.log_softmax(logits / math.sqrt(1 + model.norm.eps), -1)).sum(1)
+        torch.testing.assert_close(model(IDS, MASK, 0.0), -likelihood.mean(), rtol=1e-4, atol=1e-4)
+        assert not torch.allclose(model.eval()(IDS, MASK, 0.0), -likelihood.mean(), rtol=1e-4, atol=1e-4)
+
+
+def test_the_divergence_gains_weight_by_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights: list[float] = []
+    forward = _Variational.forward
+
+    def watched(self: _Variational, input_ids: Tensor, attention_mask: Tensor, kl_weight: float) -> Tensor:
+        weights.append(kl_weight)
+        return forward(self, input_ids, attention_mask, kl_weight)
+
+    monkeypatch.setattr(_Variational, "forward", watched)
+    texts, tokens, tokenizer = corpus()
+    pretrained(texts, tokens, tokenizer, settings=replace(QUICK, batch_size=180, epochs=3, annealing_epochs=2))
+    assert weights == [0.5, 0.5, 1.0, 1.0, 1.0, 1.0]

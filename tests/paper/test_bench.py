@@ -195,6 +195,7 @@ def test_seeds_are_trained_together_if_the_model_allows_it() -> None:
     assert [(job.kind, job.config["seeds"], job.config["training"]["seed"]) for job in on_graph] == [
         ("gcn", 10, 0),
         ("grand", 10, 0),
+        *(("factory", 1, seed) for seed in range(3)),
     ]
     text = jobs("weak", cells=["imdb-weak"], methods=["drift"])
     assert [(job.kind, job.config["seeds"], job.config["training"]["seed"]) for job in text] == [

@@ -24,6 +24,7 @@ from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import LOCK, RESULT, RUN, cell_folder, result_of, run_job, run_jobs
 from drift.runs import run as run_module
 from drift.runs.spec import RunSpec
+from drift.runs.tuning.tune import Search
 from drift.weak.token_matching import Sentence
 from drift.weak.token_rules import TokenRuleSet
 from tests.runs.small import small_encoder, small_table, write_csv
@@ -77,7 +78,7 @@ def test_finished_jobs_are_not_run_again(data: Path, out: Path, monkeypatch: pyt
     done: list[Job] = []
     assert run_jobs([job, same], out, n_jobs=1, done=done.append) == []
     assert len(done) == 1  # one key, one run
-    monkeypatch.setattr(running, "fit", refuse)
+    monkeypatch.setattr(running, "run", refuse)
     assert run_jobs([job], out, n_jobs=1, done=done.append) == []
     assert len(done) == 1
 
@@ -98,11 +99,11 @@ def test_an_interrupted_run_is_resumed(data: Path, out: Path, monkeypatch: pytes
     assert result_of(out, job) is None
     resumed: list[bool] = []
 
-    def watched(**options: Any) -> Any:
+    def watched(*what: Any, **options: Any) -> Any:
         resumed.append(options["resume"])
-        return drift.fit(**options)
+        return run_module.run(*what, **options)
 
-    monkeypatch.setattr(running, "fit", watched)
+    monkeypatch.setattr(running, "run", watched)
     assert run_jobs([job], out, n_jobs=1) == []
     assert resumed == [True]
     whole = small_job(data, checkpoint_every=2)
@@ -124,6 +125,26 @@ def test_an_interrupted_run_is_started_again_if_its_data_have_moved(
     assert again.key == job.key
     assert run_jobs([again], out, n_jobs=1) == []
     assert result_of(out, again) is not None
+
+
+def test_settings_are_searched_and_an_interrupted_search_continues(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna", reason="needs optuna: pip install 'drift-ssl[tune]'")
+    job = replace(small_job(data), trials=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_account", stopped)
+        with pytest.raises(Interrupted):
+            run_jobs([job], out, n_jobs=1)
+    assert result_of(out, job) is None
+    assert run_jobs([job], out, n_jobs=1) == []
+    search = json.loads((cell_folder(out, job) / RUN / "metrics.json").read_text(encoding="utf-8"))["tuning"]
+    assert search["trials"] == 2
+    assert small_job(data).key != job.key
+
+
+def stopped(*_: Any) -> Any:
+    raise Interrupted("stopped by the test")
 
 
 def test_a_folder_that_cannot_be_resumed_is_started_again(data: Path, out: Path) -> None:
@@ -148,10 +169,10 @@ def test_a_failure_does_not_stop_other_runs(data: Path, out: Path) -> None:
 
 
 def test_unexpected_errors_are_reported_too(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(**_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr(running, "fit", broken)
+    monkeypatch.setattr(running, "run", broken)
     (failure,) = run_jobs([small_job(data)], out, n_jobs=1)
     assert failure.reason == "RuntimeError: first"
 
@@ -178,7 +199,7 @@ def test_a_second_process_waits_and_runs_nothing(data: Path, out: Path, monkeypa
     job = small_job(data)
     folder = cell_folder(out, job)
     folder.mkdir(parents=True)
-    monkeypatch.setattr(running, "fit", refuse)
+    monkeypatch.setattr(running, "run", refuse)
     answers: list[Any] = []
     second = threading.Thread(target=lambda: answers.append(run_job(job, out)))
     with locked(folder / LOCK):
@@ -283,11 +304,11 @@ def test_a_dictionary_becomes_rules_beside_the_run(data: Path, out: Path, monkey
     job = next(job for job in jobs_of(exhibit, "laptop", 1) if job.group == "frozen")
     read: list[TokenRuleSet] = []
 
-    def stopped(*, config: Any, **_: Any) -> Any:
-        read.append(TokenRuleSet.from_file(config["data"]["rules"]))
+    def stopped(spec: RunSpec, *_: Any, **__: Any) -> Any:
+        read.append(TokenRuleSet.from_file(spec.described()["data"]["rules"]))
         raise FileError("stopped by the test")
 
-    monkeypatch.setattr(running, "fit", stopped)
+    monkeypatch.setattr(running, "run", stopped)
     (failure,) = run_jobs([job], out, n_jobs=1)
     assert failure.reason == "stopped by the test"
     (spans,) = read[0].find(Sentence(["an", "aspirin", "after", "a", "heart", "attack"]))

@@ -36,6 +36,17 @@ def bench(
     encoder: str | None = typer.Option(
         None, metavar="NAME|FOLDER", help="Fixed encoder of texts in place of the profile's, such as bge-small-en-v1.5."
     ),
+    pool: int | None = typer.Option(
+        None,
+        min=100,
+        help="Every seed draws its texts from a pool of this many, which are embedded and augmented once. Redraws.",
+    ),
+    dev: str | None = typer.Option(
+        None, metavar="NAME,NAME", help="Dev sets, a column for each: full, small (5 labels per class), none."
+    ),
+    tune: int = typer.Option(
+        0, min=0, metavar="TRIALS", help="Search the settings of every run on its dev set, with so many trials each."
+    ),
     out: Path = typer.Option(Path("bench"), "--out", "-o", file_okay=False, help="Folder of runs, tables and figures."),
     jobs: int | None = typer.Option(None, min=1, help="Number of runs at once (as many as the cores allow)."),
     cluster: str | None = typer.Option(
@@ -61,6 +72,8 @@ def bench(
         drift bench semi --dry-run
 
         drift bench weak --models frozen --encoder bge-small-en-v1.5 --redraw
+
+        drift bench semi --models frozen --pool 8000 --dev full,small,none
     """
     if name is None:
         _list_exhibits()
@@ -70,7 +83,7 @@ def bench(
 
     keep_freed_memory()
     chosen: dict[str, Any] = {"cells": _names(cells), "methods": _names(methods), "models": _names(models)}
-    chosen |= {"redraw": redraw, "encoder": encoder}
+    chosen |= {"redraw": redraw, "encoder": encoder, "pool": pool, "devs": _names(dev), "trials": tune}
     how: dict[str, Any] = {"n_jobs": jobs, "cluster": cluster, "dry_run": dry_run, "collect": collect, "quiet": quiet}
     done = run_bench(name, out, profile=profile, seeds=seeds, **chosen, **how)
     _show(done)

@@ -49,22 +49,24 @@ def _mean(weights: Any) -> np.ndarray:
     return mean
 
 
-def nearest_words(vectors: np.ndarray, seeds: Sequence[np.ndarray], allowed: np.ndarray, most: int) -> list[np.ndarray]:
+def nearest_words(vectors: np.ndarray, seeds: Sequence[np.ndarray], allowed: np.ndarray) -> list[np.ndarray]:
     """The seed words of each class and the words nearest to their mean: as many as possible without overlap.
 
     vectors: unit vectors of the vocabulary, `(V, D)`. seeds: words of each class; no word is in two classes. allowed:
-    which words may be added, `(V,)`. most: maximum number of words per class.
+    which words may be added, `(V,)`.
     """
     ranked = []
     for words in seeds:
         near = vectors @ vectors[words].mean(0)
-        near[~allowed] = -np.inf
         near[words] = np.inf  # seed words come first
-        ranked.append(np.argsort(-near, kind="stable")[: max(most, len(words))])
-    for count in range(most, 0, -1):
-        chosen = [words[: max(count, len(seed))] for words, seed in zip(ranked, seeds, strict=True)]
-        if len(np.unique(np.concatenate(chosen))) == sum(map(len, chosen)):
+        order = np.argsort(-near, kind="stable")
+        ranked.append(order[allowed[order] | np.isin(order, words)])
+    chosen = list(seeds)
+    for count in range(1, len(vectors) + 1):
+        longer = [words[: max(count, len(seed))] for words, seed in zip(ranked, seeds, strict=True)]
+        if len(np.unique(np.concatenate(longer))) < sum(map(len, longer)):
             break
+        chosen = longer
     return chosen
 
 

@@ -19,8 +19,9 @@ all; a batch of words would have millions of pairs. If n rows are confident, the
 batches are drawn at random, and for words that position is in another sentence. With several processes it is another
 row than with one.
 Differs from paper: with a fixed encoder representations cannot change, so R_1 compares predicted probabilities instead.
-Differs from the authors' code, in which f_j = Σ p_j, H is divided by the logarithm of the batch size, losses are sums
-over the batch, and R_1 compares the teacher's representations, which gives the student no gradient.
+Differs from the official code: equations are those of the paper; there f_j = Σ p_j, H is divided by the logarithm of
+the batch size, losses are sums over the batch, and R_1 compares the teacher's representations, which gives the student
+no gradient.
 """
 
 import math

@@ -19,8 +19,10 @@ Differs from paper: v is the variance of the label's class; the published code t
 only for two classes.
 Differs from paper: ŷ comes from the mean over passes; in the published code it comes from one pass without dropout.
 Differs from paper: labelled rows with gold labels keep their supervised term.
-Differs from the official code: dropout is the model's, 0.1 before a linear head; there it is 0.5 and 0.2.
-Differs from the official code: one run with selections in between; there every round ends by early stopping.
+Differs from the official code: dropout of a fine-tuned encoder is its own; there it is 0.2, and 0.5 before the last
+layer.
+Differs from the official code: a round is `every` steps; there up to 25 epochs, ended early by dev, whose best epoch
+begins the next round. Here dev selects among all rounds.
 Differs from paper: fewer passes and rows, and more frequent selections, because a run here has hundreds of steps.
 """
 
@@ -112,7 +114,7 @@ class UAST(GameMethod):
     settings_type = UASTSettings
     needs = frozenset({INDEPENDENT_ROWS})
     relative_cost = 2  # without selections, each of which costs a third of a step per row and pass
-    head_dropout = 0.1
+    head_dropout = 0.5  # as before the last layer in the authors' code
     settings: UASTSettings
 
     def __init__(self, student: nn.Module, settings: UASTSettings, context: Context = Context()) -> None:

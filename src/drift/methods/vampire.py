@@ -4,15 +4,18 @@ A variational autoencoder reads a text as a bag of words. With counts w, fixed b
 and batch normalisation BN:
 
     h₁, h₂ = layers of the encoder;   z ~ N(μ(h₂), σ²(h₂)),   θ = softmax(z),   η = softmax(BN(b + Bᵀ θ))
-    max E Σ_i w_i log η_i - β KL(q(z | w) ‖ N(0, 1)),   β from 0 to 1
+    max E Σ_i w_i log η_i - β KL(q(z | w) ‖ N(0, 1)),   β = min(1, epoch / 1000), as in the authors' code
 
-Training stops when the coherence of the topics (NPMI on held-out texts) no longer improves. The classifier then reads
+In training, z has dropout of 0.49. Training stops when the coherence of the topics (NPMI on held-out texts) no longer
+improves, after 50 epochs there and 30 here, so that β stays small. The classifier then reads
 the average of its trained word vectors, and the encoder's fixed states combined with learnt weights:
 
     r = Σ_k λ_k s_k over s = (h₁, h₂, θ),   λ = softmax of free scalars;   L = mean -log softmax(W [average; r] + b)_y
 
 The method is supervised learning of that model; `--model vampire` uses the model with any other method.
 
+Differs from the official code: layers of the encoder end in softplus, as in the paper; there they are linear.
+Differs from the official code: one linear layer after dropout of 0.3; there two, and dropout of word vectors, too.
 Differs from paper: the bag has the 10,000 most frequent words that contain a letter and occur in at most a fifth of the
 texts.
 Differs from paper: each state is standardised over the training texts before it is weighted; otherwise θ is by far the

@@ -9,12 +9,13 @@
        L = mean KL(l ‖ f(x, θS)),   l_ij = (p_ij² / f_j) / Σ_j' (p_ij'² / f_j'),   f_j = Σ_i p_ij
 
 Defaults of the original work: α = 0.2, 500 documents per class from the 50 nearest words, 10 words per class from
-labelled texts, new targets every 50 batches. Texts with gold labels are added to the pseudo-documents, ten times each;
-texts with weak labels are not.
+labelled texts, new targets every 50 batches. The words of each class, wherever they come from, are extended by those
+nearest to their mean, as many as possible without a word in two classes. Texts with gold labels are added to the
+pseudo-documents, ten times each; texts with weak labels are not.
 
 Differs from paper: any text classifier can be used, not only a CNN or HAN.
-Differs from paper: the words of a class are those whose mean TF-IDF in its labelled texts exceeds that in every other
-class.
+Differs from the official code: the words of a class are those whose mean TF-IDF in its labelled texts exceeds that in
+every other class; there they are those with the largest mean, of sentiments only adjectives, which needs a tagger.
 Differs from paper: the length of a document is that of a random text, not drawn from a normal distribution.
 Differs from paper: the number of steps is fixed and the best student on dev is kept; the original stops when few
 predictions change.
@@ -56,7 +57,7 @@ class WestClassSettings(Settings):
         " {class: [words]}.",
     )
     keywords: int = Field(
-        10, ge=2, description="Words per class; names and user-given words are extended by similar words."
+        10, ge=2, description="Words per class that are taken from labelled rows, before similar words are added."
     )
     documents: int = Field(500, ge=1, description="Pseudo-documents per class.")
     nearest: int = Field(50, ge=1, description="Vocabulary of a pseudo-document, besides background words.")
@@ -97,12 +98,13 @@ class WestClass(Method):
         vectors = word_vectors(texts.texts, tokenizer, progress=texts.progress)
         rows, labels = (np.atleast_2d(part.numpy()) for part in (texts.labeled.rows, texts.labeled.labels))
         if user_words is None:
-            words = [
+            seeds = [
                 words_of_labels(corpus, of_trial, classes, texts.classes, settings.keywords)
                 for of_trial, classes in zip(rows, labels, strict=True)
             ]
+            words = [nearest_words(vectors, of_trial, corpus.telling()) for of_trial in seeds]
         else:
-            words = [nearest_words(vectors, user_words, corpus.telling(), settings.keywords)] * len(rows)
+            words = [nearest_words(vectors, user_words, corpus.telling())] * len(rows)
         documents, starts = _pseudo_documents(corpus, vectors, words, settings, texts.seeds)
         # Weak labels only select the words of a class; texts with gold labels are trained on as well.
         copies = 0 if texts.weak else settings.copies

@@ -92,9 +92,11 @@ class Grand(OnGraph):
     reordered: propagate X W₁ instead of X, 32 columns instead of 1,433. False is the original order; it stores X̄ per
         trial, so use it for few trials only.
 
-    Differs from the original work: with `reordered`, input dropout is applied to X and not to X̄, and the input's
+    Differs from the official code: with `reordered`, input dropout is applied to X and not to X̄, and the input's
     batch normalisation uses the statistics of one draw throughout. With neither, the result is exact.
-    Differs from the original work: initial weights are Glorot's. Those of the published code have a negative mean, so
+    Differs from the official code: the best step is chosen by dev accuracy; there by dev loss, and training ends when
+    neither has improved for 200 steps.
+    Differs from the official code: initial weights are Glorot's. Those of the published code have a negative mean, so
     that most hidden units are dead at first and training takes well over 1,000 steps; here it takes 300.
     """
 

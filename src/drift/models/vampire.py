@@ -24,7 +24,7 @@ from drift.errors import DataError
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
-FORMAT = "vampire/1"  # increase it when the same texts give a different encoder
+FORMAT = "vampire/2"  # increase it when the same texts give a different encoder
 TOP_WORDS = 10  # words per topic whose coherence is measured
 
 
@@ -39,6 +39,8 @@ class Pretraining:
     patience: epochs without better coherence before training stops.
     held_out: share of texts on which coherence is measured.
     learning_rate: of Adam.
+    annealing_epochs: epochs until the divergence has its full weight.
+    dropout: rate on the topic shares before they are normalised.
     """
 
     words: int = 10_000
@@ -49,6 +51,8 @@ class Pretraining:
     patience: int = 5
     held_out: float = 0.1
     learning_rate: float = 3e-3
+    annealing_epochs: int = 1000
+    dropout: float = 0.49
 
 
 class BagEncoder(nn.Module):
@@ -132,9 +136,9 @@ class _Variational(nn.Module):
 
     background: Tensor
 
-    def __init__(self, encoder: BagEncoder, background: Tensor) -> None:
+    def __init__(self, encoder: BagEncoder, background: Tensor, dropout: float = 0.0) -> None:
         super().__init__()
-        self.encoder = encoder
+        self.encoder, self.dropout = encoder, nn.Dropout(dropout)
         self.register_buffer("background", background)
         width = encoder.bag.shape[1]
         self.topics = nn.Parameter(torch.randn(width, len(background)) * (2 / (len(background) + width)) ** 0.5)
@@ -145,7 +149,7 @@ class _Variational(nn.Module):
         """Return the negative evidence lower bound, averaged over texts. kl_weight: the annealed weight β."""
         _, hidden = self.encoder.hidden(input_ids, attention_mask)
         mean, log_variance = self.encoder.mean(hidden), self.encoder.log_variance(hidden)
-        theta = (mean + (log_variance / 2).exp() * torch.randn_like(mean)).softmax(-1)
+        theta = self.dropout(mean + (log_variance / 2).exp() * torch.randn_like(mean)).softmax(-1)
         log_eta = self.norm(torch.addmm(self.background, theta, self.topics)).log_softmax(-1)
         positions = self.encoder.places[input_ids].masked_fill(attention_mask == 0, len(self.background))
         counted = positions < len(self.background)
@@ -207,7 +211,7 @@ def _train(
     held_out, rows = np.split(torch.randperm(len(tokens)).numpy(), [round(settings.held_out * len(tokens))])
     present = (corpus.counts[held_out][:, chosen] > 0).astype(np.float64).tocsc()
     background = torch.from_numpy(np.log(corpus.totals()[chosen] / corpus.totals()[chosen].sum())).float()
-    model = _Variational(encoder, background)
+    model = _Variational(encoder, background, settings.dropout)
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], settings.learning_rate, fused=True)
     epoch_steps = max(1, len(rows) // settings.batch_size)
     steps = min(settings.epochs * epoch_steps, settings.most_steps)
@@ -216,7 +220,7 @@ def _train(
         for step in range(steps):
             if step % epoch_steps == 0:
                 drawn = torch.from_numpy(rows)[torch.randperm(len(rows))].tensor_split(epoch_steps)
-            kl_weight = min(1.0, 2 * step / steps)
+            kl_weight = min(1.0, (1 + step // epoch_steps) / settings.annealing_epochs)
             loss = model(**tokens.inputs(drawn[step % epoch_steps]), kl_weight=kl_weight)
             optimizer.zero_grad()
             loss.backward()

@@ -104,11 +104,13 @@ class Run:
         onnx: bool | None = None,
         quiet: bool = True,
         sample: Callable[[int], Sample | None] = lambda most: None,
+        page: bool = True,
     ) -> None:
         """Write model, ONNX files, record and page into the run's folder.
 
         onnx: None writes them unless the model refers to an encoder, which they would contain.
         sample: gives rows on which the file in int8 is compared with that in float32; without rows, there is only one.
+        page: False leaves the page out; `write_report` writes it later.
         """
         from drift.runs.report import write_report  # late: it draws, and it imports this module
 
@@ -129,7 +131,8 @@ class Run:
             if self.labeled is not None:
                 self.labeled.save(folder.path / LABELED)
             folder.write_json(METRICS, self.record.content())
-            write_report(folder.path, task=self.task)
+            if page:
+                write_report(folder.path, task=self.task)
             tick()
 
     def _write_script(self, folder: Path) -> None:

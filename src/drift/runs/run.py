@@ -56,11 +56,12 @@ def run(
     onnx: bool | None = None,
     quiet: bool = False,
     callbacks: Sequence[Callback] = (),
+    page: bool = True,
 ) -> Run:
     """Train and judge a model.
 
     out: folder of the run; without one, nothing is written. resume: continue the run in that folder.
-    onnx: see `Run.save`. callbacks: see `drift.Callback`.
+    onnx, page: see `Run.save`. callbacks: see `drift.Callback`.
     """
     folder = out if isinstance(out, RunFolder) or out is None else RunFolder(out)
     is_first = os.environ.get("RANK", "0") == "0"
@@ -69,7 +70,7 @@ def run(
             # Before minutes of embedding.
             lock.take()
             folder.check(spec.described(), resume=resume, normalize=spec.normalize)
-        return _run(spec, folder, lock, resume=resume, onnx=onnx, quiet=quiet, callbacks=callbacks)
+        return _run(spec, folder, lock, resume=resume, onnx=onnx, quiet=quiet, callbacks=callbacks, page=page)
 
 
 def _run(
@@ -81,6 +82,7 @@ def _run(
     onnx: bool | None,
     quiet: bool,
     callbacks: Sequence[Callback],
+    page: bool,
 ) -> Run:
     """Read, prepare, train, judge and save. folder: checked. lock: of the folder, taken when it is made."""
     began = time.monotonic()
@@ -116,7 +118,7 @@ def _run(
     if machine.process == 0:
         result.labeled = task.labeled_rows(result.model)
     if folder is not None and machine.process == 0:
-        result.save(folder, onnx=onnx, quiet=quiet, sample=task.sample)
+        result.save(folder, onnx=onnx, quiet=quiet, sample=task.sample, page=page)
     return result
 
 

@@ -14,7 +14,7 @@ from drift.paper.bench.collecting import Results, not_run, plan_lines, table_of
 from drift.paper.bench.estimates import estimated_seconds
 from drift.paper.bench.figures import pictures_of
 from drift.paper.bench.page import PageContent, write_bench_page
-from drift.paper.bench.planning import check_profile, command_names, jobs_of, part_of
+from drift.paper.bench.planning import check_profile, command_names, jobs_of, part_of, with_devs
 from drift.paper.bench.running import Failure, failure_of, result_of, run_jobs
 from drift.paper.demos.moons_demo import cached_demo, cached_files
 from drift.report.page import Picture
@@ -50,6 +50,9 @@ def bench(
     models: Sequence[str] | None = None,
     redraw: bool = False,
     encoder: str | None = None,
+    pool: int | None = None,
+    devs: Sequence[str] | None = None,
+    trials: int = 0,
     n_jobs: int | None = None,
     cluster: str | None = None,
     dry_run: bool = False,
@@ -66,6 +69,9 @@ def bench(
     cells, methods, models: only these; models are groups such as frozen and finetuned.
     redraw: every seed is a run of its own, with its own rows of train, dev and test.
     encoder: fixed encoder of texts in place of the profile's, by name or folder.
+    pool: every seed draws its texts from a pool of so many training texts, which are embedded and augmented once.
+    devs: dev sets: full (the profile's), small (5 labels per class) and none, each with a column; default: full.
+    trials: settings of every run are searched on its dev set, with so many trials for every method.
     n_jobs: number of runs at once on this machine; default: as many as its cores allow.
     cluster: the address of a Dask scheduler, or "ray".
     dry_run: only list what would be run.
@@ -79,10 +85,10 @@ def bench(
     exhibit, folder = find_exhibit(name), Path(out)
     check_profile(profile)
     if not exhibit.cells:
-        restricted = bool(cells or methods or models or seeds or redraw or encoder)
+        restricted = bool(cells or methods or models or seeds or redraw or encoder or pool or devs or trials)
         return _moons(folder, dry_run=dry_run, collect=collect, quiet=quiet, restricted=restricted)
-    exhibit = part_of(exhibit, cells, methods, models)
-    all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder)
+    exhibit = with_devs(part_of(exhibit, cells, methods, models), devs)
+    all_jobs = jobs_of(exhibit, profile, seeds, redraw=redraw, encoder=encoder, pool=pool, trials=trials)
     if not all_jobs:
         raise ConfigError(f"none of these methods is for these cells of {exhibit.name}; choose others")
     if dry_run:
@@ -95,10 +101,12 @@ def bench(
         raise ConfigError(f"profile {profile} leaves all of this out; to run it, give both --cells and --models")
     named = command_names(exhibit, methods)
     chosen = {"seeds": seeds, "cells": cells, "methods": named, "models": models, "encoder": encoder}
+    chosen |= {"pool": pool, "dev": devs, "tune": trials or None}
     command = _command(exhibit.name, out, profile=profile, redraw=redraw, **chosen)
     # A bench of some cells, methods or seeds does not overwrite the files of the whole.
     suffix = f"-{Path(encoder).name}" if encoder else ""
-    suffix += "-redrawn" if redraw else ""
+    suffix += "-redrawn" if redraw or pool else ""
+    suffix += ("-devs" if devs else "") + ("-tuned" if trials else "")
     suffix += "-part" if cells or methods or seeds else ""
     content = PageContent(exhibit, profile, all_jobs, results, failures, not_run(exhibit, all_jobs, results), command)
     done = _write(content, folder, suffix)
@@ -177,8 +185,8 @@ def _moons(folder: Path, *, dry_run: bool, collect: bool, quiet: bool, restricte
     """Figures 1 and 2: the same as `drift demo moons`. restricted: options that choose runs were given."""
     if restricted:
         raise ConfigError(
-            "moons is one comparison of 100 trials; leave out --cells, --methods, --models, --seeds, --redraw and"
-            " --encoder"
+            "moons is one comparison of 100 trials; leave out --cells, --methods, --models, --seeds, --redraw, --pool,"
+            " --dev, --tune and --encoder"
         )
     if dry_run:
         return Bench(lines=["moons: 100 trials of each of four methods, about two minutes"])

@@ -166,6 +166,10 @@ def _settings(**method: Any) -> dict[str, Any]:
     return {"method": method}
 
 
+# As in GRAND's code: up to 5,000 steps, until 200 of them bring nothing better on dev.
+PATIENCE = {"training": {"initial_steps": 5000, "evaluate_every": 10, "patience": 20}}
+APPNP = {"model": {"name": "drift.paper.backbones:appnp", "scaling": "rows"}}
+
 FINETUNED = {"finetuned": WHOLE}
 TEXT_GROUPS: Groups = {"paper": FINETUNED, "laptop": {"frozen": WHOLE, "finetuned": Part(cells=())}}
 # What the laptop profile fine-tunes, and what it trains from scratch.
@@ -239,10 +243,14 @@ EXHIBITS = {
                 MethodRow(
                     "GRAND, 800 steps", "supervised", settings={"training": {"initial_steps": 800}}, kind="grand"
                 ),
+                MethodRow("GRAND, patience 200", "supervised", settings=PATIENCE, kind="grand"),
                 MethodRow(f"{LEE}+GRAND", FORMS[LEE].method, kind="grand"),
                 MethodRow(f"{DETACHED}+GRAND", FORMS[DETACHED].method, kind="grand"),
                 MethodRow("DRIFT+GCN", "drift", "DRIFT+GCN", kind="gcn"),
                 MethodRow("DRIFT+GRAND", "drift", "DRIFT+GRAND", kind="grand"),
+                MethodRow("APPNP", "supervised", settings=APPNP, kind="factory"),
+                MethodRow(f"{DETACHED}+APPNP", FORMS[DETACHED].method, settings=APPNP, kind="factory"),
+                MethodRow("DRIFT+APPNP", "drift", settings=APPNP, kind="factory"),
                 *_at_papers_alpha("gcn", "+GCN"),
                 *_at_papers_alpha("grand", "+GRAND"),
             ],

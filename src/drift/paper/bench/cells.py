@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.errors import FileError
+from drift.paper.bench.drawing import Draw
 from drift.tasks import TASKS, Kind
 
 
@@ -31,6 +32,8 @@ class Job:
     folders: folders with the data of the run.
     rules: content of the rule file, if the weak labels come from rules.
     left_out: the profile does not run this job.
+    draw: tables that are drawn for the run, in place of those of the dataset.
+    trials: of the search of settings on dev; 0: there is none.
     """
 
     group: str
@@ -41,11 +44,17 @@ class Job:
     folders: tuple[Path, ...]
     rules: Mapping[str, Any] | None = None
     left_out: bool = False
+    draw: Draw | None = None
+    trials: int = 0
 
     @cached_property
     def key(self) -> str:
         """A hash of the settings and of the content of the data. The location of the data does not change it."""
-        content = [self.config, self.rules, [fingerprint(folder) for folder in self.folders]]
+        content: list[Any] = [self.config, self.rules, [fingerprint(folder) for folder in self.folders]]
+        if self.draw is not None:
+            content.append([self.draw.seed, self.draw.pool, self.draw.dev_per_class])
+        if self.trials:
+            content.append({"trials": self.trials})
         root = json.dumps(str(data_root()))[1:-1]  # escaped as in `text`
         text = json.dumps(content, sort_keys=True).replace(root, "")
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,38 +1,18 @@
 """Collect finished runs into tables, and list what was not run."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from drift.methods import METHODS
-from drift.paper.bench.catalogue import Exhibit, MethodRow, paper_figure, paper_notes
+from drift.paper.bench.catalogue import Exhibit, MethodRow, paper_figure
 from drift.paper.bench.cells import Job
 from drift.paper.bench.estimates import correction, embedding_seconds, estimated_seconds
+from drift.paper.bench.notes import notes_of, outcome_notes
 from drift.paper.bench.running import Result
 from drift.runs.comparing.tables import MOST_KEPT, Cell, ScoreTable
 from drift.training.plan import format_duration
 
 Results = Mapping[Job, Result]
-
-SCORES = "test scores in %, mean ± standard deviation over seeds: accuracy of texts and nodes, F1 of words"
-TESTED = (
-    "differences to {} in points ± standard error, by two-sided t-tests, paired by seed where seeds use the same rows;"
-    " p is corrected over all tests of the table by Holm's method"
-)
-CONSTANT = "the learning rate is constant; the authors' code of most baselines decays it"
-SETTINGS = {
-    "laptop": "no row is tuned for this table: DRIFT and its forms have the preset's settings, which were chosen on"
-    " dev; other methods have their own defaults, and their docstrings say where these differ from published ones",
-    "paper": "DRIFT and its forms have the paper's settings; other methods have those that their authors published",
-}
-REDRAWN = (
-    "every seed has its own labels, and its own rows of train, dev and test where the profile limits them; test rows"
-    " are always from the dataset's own test set"
-)
-LAPTOP = {  # models of the laptop profile, by group; the paper fine-tunes RoBERTa-base
-    "frozen": "a head on fixed vectors of a small encoder; training rows: AGNews 15,000, Amazon 6,000, others 4,000",
-    "finetuned": "a small encoder, fine-tuned for few steps",
-    "textcnn": "fewer feature maps, steps and words than in the paper",
-    "graph": "α is 0.7 for a GCN on Cora and CiteSeer (chosen on dev) and 0.9 elsewhere; the paper uses 0.99",
-}
 
 
 def table_of(
@@ -63,14 +43,15 @@ def table_of(
                 budget = finished[0].budget
                 budgets[cell] = f"{budget['train']:,} + {budget['dev']:,} dev"
     title = f"{exhibit.reference.capitalize()}: {exhibit.summary} ({group}, profile {profile})"
-    notes = _notes(exhibit, profile, group, [job for job in jobs if job.group == group])
+    notes = notes_of(exhibit, profile, group, [job for job in jobs if job.group == group])
     if any(cell.is_start for cells in rows.values() for cell in cells.values()):
         notes.insert(
             1, f"{MOST_KEPT.strip()} marks cells in which most seeds end with their start; a tie there says nothing"
         )
     rows = {title: cells for title, cells in rows.items() if cells or title == exhibit.baseline}
     apart = [row.title for row in exhibit.rows if _uses_other_labels(row)]
-    return ScoreTable(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart, corrects=True)
+    table = ScoreTable(title, exhibit.cells, rows, exhibit.baseline, None, budgets, notes, apart, corrects=True)
+    return replace(table, notes=[*notes, *outcome_notes(table)])
 
 
 def _uses_other_labels(row: MethodRow) -> bool:
@@ -80,7 +61,9 @@ def _uses_other_labels(row: MethodRow) -> bool:
 
 def _is_subsampled(job: Job) -> bool:
     """Whether the rows depend on the seed. Seeds that are trained together share the rows of the first."""
-    return any(job.config["data"].get(f"{part}_rows") is not None for part in ("train", "dev", "test"))
+    return job.draw is not None or any(
+        job.config["data"].get(f"{part}_rows") is not None for part in ("train", "dev", "test")
+    )
 
 
 def not_run(exhibit: Exhibit, jobs: Sequence[Job], results: Results) -> list[str]:
@@ -127,37 +110,6 @@ def _hours(jobs: Sequence[Job], results: Results) -> float:
         finished = {job: result.seconds for job, result in results.items() if job.kind == kind}
         total += correction(finished) * sum(estimated_seconds(job) for job in jobs if job.kind == kind)
     return total / 3600
-
-
-def _notes(exhibit: Exhibit, profile: str, group: str, jobs: Sequence[Job]) -> list[str]:
-    models = [f"{group}: {LAPTOP[group]}"] if profile == "laptop" and group in LAPTOP else []
-    tested = [TESTED.format(exhibit.baseline)] if exhibit.baseline else []
-    schedule = [CONSTANT] if profile == "paper" and any(job.model_kind.large for job in jobs) else []
-    redrawn = [REDRAWN] if any(job.model_kind.stacked and job.config["seeds"] == 1 for job in jobs) else []
-    encoders = sorted({job.config["model"]["name"] for job in jobs if job.model_kind.large})
-    named = [f"encoders: {', '.join(encoders)}"] if encoders else []
-    return [
-        SCORES,
-        *models,
-        *named,
-        SETTINGS[profile],
-        *redrawn,
-        *_alphas(jobs),
-        *schedule,
-        *tested,
-        *paper_notes(exhibit.name),
-    ]
-
-
-def _alphas(jobs: Sequence[Job]) -> list[str]:
-    """α of the row DRIFT, or of those that begin so, by cell."""
-    cells: dict[tuple[str, float], list[str]] = {}
-    for job in jobs:
-        method = job.config["method"]
-        if method["name"] == "drift" and job.row.partition("+")[0] == "DRIFT":
-            listed = cells.setdefault((job.row, method["alpha"]), [])
-            listed += [job.cell] if job.cell not in listed else []
-    return [f"α of {row}: {alpha} ({', '.join(each)})" for (row, alpha), each in cells.items()]
 
 
 def scores_of(results: Results, row: MethodRow, cell: str, group: str) -> dict[int, float]:

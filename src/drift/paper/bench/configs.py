@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drift.data.augmentation import AugmentationSettings
 from drift.data.planetoid import FOLDERS
 from drift.methods import METHODS
 from drift.paper.bench.cells import Job, data_root
+from drift.paper.bench.drawing import AUGMENTED, Draw
 from drift.paper.presets import preset, task_of
 from drift.runs.layers import merge
 from drift.runs.spec import RunSpec
@@ -29,9 +31,25 @@ ENCODER_TOKENS = 256  # of texts for another encoder, as in `drift fit`
 ENTITIES = {"bc5cdr": ["Chemical", "Disease"]}  # entity types of datasets whose weak labels come from a dictionary
 
 
+SMALL_DEV = 5  # labels per class
+DEVS = {"full": "", "small": f", dev {SMALL_DEV} per class", "none": ", no dev"}
+"""The dev sets that a column may have, and what its name ends with."""
+
+
 def dataset_of(cell: str) -> str:
     """The dataset of a cell such as `agnews-30`."""
-    return cell.rpartition("-")[0]
+    return cell_of(cell)[0].rpartition("-")[0]
+
+
+def cell_of(column: str) -> tuple[str, str]:
+    """The cell of a column of a table, and which dev set it has: see `DEVS`."""
+    cell, comma, rest = column.partition(",")
+    return cell, next(name for name, ending in DEVS.items() if ending == comma + rest)
+
+
+def has_tables(cell: str) -> bool:
+    """Whether rows of the cell's tables can be drawn: those of texts."""
+    return task_of(dataset_of(cell)) == "text"
 
 
 def make_jobs(
@@ -46,19 +64,30 @@ def make_jobs(
     left_out: bool,
     redraw: bool = False,
     encoder: str | None = None,
+    pool: int | None = None,
+    trials: int = 0,
 ) -> list[Job]:
     """The runs of one group, row and cell: one run per seed, or one run of all seeds if the kind of model is stacked.
 
-    position: group, row and cell. kind: name of the kind of model. settings: override those of the preset.
+    position: group, row and column. kind: name of the kind of model. settings: override those of the preset.
     gold: train on all gold labels. left_out: the profile does not run these jobs.
     redraw: one run per seed in any case, so that each seed has its own rows of train, dev and test.
     encoder: the fixed encoder of texts, pooled as its authors do; default: that of the preset.
+    pool: training texts of the pool from which every seed draws; None: there is no pool.
+    trials: of a search of settings on dev; 0: there is none. A method that trains on dev has none either.
     """
-    _, _, cell = position
+    cell, dev = cell_of(position[2])
     dataset, _, labels = cell.rpartition("-")
     task = task_of(dataset)
     data = CELL_DATA[task](_Cell(dataset, kind, profile, labels, gold))
     layer = data.layer
+    drawn = has_tables(cell) and (pool is not None or dev == "small")
+    if drawn:
+        layer = merge(layer, _without_sizes(pool))
+        if pool is not None and issubclass(METHODS[method].settings_type, AugmentationSettings):
+            layer = merge(layer, {"method": {"column": [AUGMENTED]}})
+    if dev == "none":
+        layer = merge(layer, {"data": {"dev": None, "dev_rows": None}})
     if (only_model := METHODS[method].model) is not None:  # overrides the model of the group
         kind, layer = only_model, {**layer, "model": {"name": only_model}}
     elif encoder is not None and (task, kind) == ("text", "frozen"):
@@ -81,14 +110,29 @@ def make_jobs(
     vectors = config["model"].get("vectors")
     folders = (data.folder, Path(vectors).parent) if vectors else (data.folder,)
     return [
-        Job(*position, kind, merge(config, {"training": {"seed": seed}}), folders, data.rules, left_out)
+        Job(
+            *position,
+            kind,
+            merge(config, {"training": {"seed": seed}}),
+            folders,
+            data.rules,
+            left_out,
+            Draw(data.folder, seed, pool, SMALL_DEV if dev == "small" else None) if drawn else None,
+            0 if dev == "none" or METHODS[method].trains_on_dev else trials,
+        )
         for seed in range(1 if stacked else seeds)
     ]
 
 
+def _without_sizes(pool: int | None) -> Layer:
+    """Settings for drawn tables, which have the sizes that they should have."""
+    sizes = ("train_rows", "dev_rows", "test_rows") if pool is not None else ("dev_rows",)
+    return {"data": dict.fromkeys(sizes)}
+
+
 def with_papers_alpha(settings: Layer, cell: str, kind: str) -> Layer:
     """The settings with the paper's α for a cell and a kind of model."""
-    dataset, _, labels = cell.rpartition("-")
+    dataset, _, labels = cell_of(cell)[0].rpartition("-")
     task = task_of(dataset)
     section = TASKS[task].kinds[kind].preset or ("weak" if labels == "weak" else "semi")
     return merge(dict(settings), {"method": {"alpha": preset(dataset, section, "paper")["method"]["alpha"]}})

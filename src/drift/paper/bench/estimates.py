@@ -27,12 +27,19 @@ WEIGHTS = {  # of encoders, in millions
 }
 EMBEDDED_ROWS = {"train": 10_000, "dev": 3_000, "test": 3_000}  # assumed where the settings do not limit them
 LENGTHS = {"agnews": 50, "tokens": 25}  # sub-words per row, by dataset or task, if usually below `max_length`
-SECONDS_PER_STEP = {"frozen": 0.02, "gcn": 0.02, "grand": 0.15, "vampire": 2.0}  # for ten seeds and the nodes of Cora
+SECONDS_PER_STEP = {  # for ten seeds and the nodes of Cora
+    **{"frozen": 0.02, "gcn": 0.02, "grand": 0.15},
+    **{"factory": 0.5, "vampire": 2.0},
+}
 NODES = {"Cora": 2708, "CiteSeer": 3327, "PubMed": 19717}
 
 
 def estimated_seconds(job: Job) -> float:
-    """Estimated time of a run, without embedding, which several runs share."""
+    """Estimated time of a run with its search, without embedding, which several runs share."""
+    return (1 + job.trials) * _seconds(job)
+
+
+def _seconds(job: Job) -> float:
     training, model = job.config["training"], job.config["model"]
     method = METHODS[job.config["method"]["name"]]
     first, second = training["initial_steps"], training["steps"] if method.has_second_phase else 0

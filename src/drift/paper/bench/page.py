@@ -11,7 +11,6 @@ from drift.paper.bench.running import FAILURE, RUN, Failure, cell_folder
 from drift.report import page
 from drift.report.page import Picture, Section, write_page
 from drift.runs.comparing.tables import ScoreTable, lines
-from drift.runs.result import REPORT
 from drift.training.plan import format_duration
 
 PROFILE_WORDS = {
@@ -21,6 +20,7 @@ PROFILE_WORDS = {
 }
 INDENT = "\N{NO-BREAK SPACE}" * 3
 NOT_COMPARED = "not compared"
+PAGES = "Runs; the page of each is report.html in its folder, and `drift report FOLDER` writes one that is missing"
 VERDICTS = {"win": "ahead", "tie": "tie", "loss": "behind", NOT_COMPARED: NOT_COMPARED}
 
 
@@ -186,9 +186,9 @@ def _runs(results: Results) -> list[Section]:
         ]
         for job, result in results.items()
     ]
-    headings = ["cell", "method", "model", "seeds", "time", f"folder, with {REPORT}"]
+    headings = ["cell", "method", "model", "seeds", "time", "folder"]
     tables = [
         page.Table(["kind of model", "finished runs", "total time"], times, "Time by kind of model"),
-        page.Table(headings, folders, "Runs; each has its own page"),
+        page.Table(headings, folders, PAGES),
     ]
     return [Section("Runs and their time", tables=tables)]

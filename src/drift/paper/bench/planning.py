@@ -8,7 +8,7 @@ from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.paper.bench.catalogue import WHOLE, Exhibit, MethodRow
 from drift.paper.bench.cells import Job
-from drift.paper.bench.configs import dataset_of, make_jobs, with_papers_alpha
+from drift.paper.bench.configs import DEVS, cell_of, dataset_of, has_tables, make_jobs, with_papers_alpha
 from drift.paper.presets import PROFILES, task_of
 from drift.settings import nearest
 from drift.tasks import TASKS
@@ -60,13 +60,34 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibi
     return [name for name in known if names is None or name in names]
 
 
+def with_devs(exhibit: Exhibit, devs: Sequence[str] | None) -> Exhibit:
+    """The exhibit with a column per cell and dev set. devs: names in `DEVS`; None: only the full one.
+
+    Only texts have columns of other dev sets.
+    """
+    if devs is None:
+        return exhibit
+    for dev in devs:
+        if dev not in DEVS:
+            raise ConfigError(f"{dev!r} is not a dev set; choose from {', '.join(DEVS)}")
+    chosen = {cell: devs if has_tables(cell) else ("full",) for cell in exhibit.cells}
+    return replace(exhibit, cells=[cell + DEVS[dev] for cell, each in chosen.items() for dev in each])
+
+
 def jobs_of(
-    exhibit: Exhibit, profile: str, seeds: int | None = None, *, redraw: bool = False, encoder: str | None = None
+    exhibit: Exhibit,
+    profile: str,
+    seeds: int | None = None,
+    *,
+    redraw: bool = False,
+    encoder: str | None = None,
+    pool: int | None = None,
+    trials: int = 0,
 ) -> list[Job]:
     """All runs of an exhibit, including those that the profile leaves out.
 
     seeds: seeds per method and cell; default: 10 for models that train them at once, 3 for others.
-    redraw, encoder: see `make_jobs`.
+    redraw, encoder, pool, trials: see `make_jobs`. A pool redraws. Rows at the paper's α are not searched.
     """
     check_profile(profile)
     if not exhibit.groups[profile]:
@@ -87,9 +108,11 @@ def jobs_of(
                 settings=settings,
                 gold=row.gold,
                 seeds=seeds or (STACKED_SEEDS if stacked else SEEDS),
-                left_out=not part.has(row, cell),
-                redraw=redraw,
+                left_out=not part.has(row, cell_of(cell)[0]),
+                redraw=redraw or pool is not None,
                 encoder=encoder,
+                pool=pool,
+                trials=0 if row.papers_alpha else trials,
             )
     return jobs
 
@@ -102,6 +125,8 @@ def check_profile(profile: str) -> None:
 
 def serves(row: MethodRow, cell: str) -> bool:
     """Whether the method can be used on the data of the cell, and the data has the labels it needs."""
+    if METHODS[row.method].trains_on_dev and cell_of(cell)[1] == "none":
+        return False
     if row.gold and cell == "webpage-weak":  # its training sentences have only weak tags
         return False
     return METHODS[row.method].serves(TASKS[task_of(dataset_of(cell))].offers)

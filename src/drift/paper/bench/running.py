@@ -17,14 +17,18 @@ from drift.data.table_formats import first_line
 from drift.errors import DriftError, FileError, Interrupted
 from drift.paper.bench.cells import Job
 from drift.paper.bench.locks import locked
-from drift.runs.fit import fit
+from drift.runs.fit import request
 from drift.runs.report import write_report
 from drift.runs.result import MODEL
+from drift.runs.run import run
+from drift.runs.tuning.tune import FOLDER as SEARCHED
+from drift.runs.tuning.tune import Search
 from drift.runs.workers import ONE_PER_PROCESS, cores, results, workers
 from drift.tasks.record import RunRecord
 from drift.training.run_folder import DATA, RunFolder
 
 RESULT, FAILURE, RUN, LOCK, RULES = "result.json", "failure.txt", "run", "lock", "rules.yaml"
+DRAWS = "draws"  # in the folder of the bench, beside the runs
 KEPT = "finished runs are kept, and the same command continues"
 
 
@@ -136,10 +140,20 @@ def _run(job: Job, job_folder: Path) -> None:
         with atomic_file(job_folder / RULES) as aside:
             aside.write_text(json.dumps(job.rules), encoding="utf-8")  # JSON is YAML
         config["data"] = {**config["data"], "rules": str(job_folder / RULES)}
-    resume = (run_folder / DATA).exists() and RunFolder(run_folder).config() == config
+    if job.draw is not None:
+        tables = job.draw.tables(job_folder.parent.parent / DRAWS)
+        config["data"] = {**config["data"], **{part: tables[part] for part in tables if config["data"][part]}}
+    begun = run_folder / SEARCHED if job.trials else run_folder
+    resume = (begun / DATA).exists() and RunFolder(begun).config() == config
     if run_folder.exists() and not resume:  # it stopped before it could be resumed, or its data have moved
         shutil.rmtree(run_folder)
-    record: RunRecord = fit(config=config, out=run_folder, resume=resume, onnx=False, quiet=True).record
+    model = {"model": config["model"]["name"]} if job.model_kind.from_user_code else {}  # code must be named
+    spec = request(config=config, **model)
+    record: RunRecord
+    if job.trials:
+        record = Search(spec, run_folder, n_trials=job.trials, quiet=True).run(resume=resume, onnx=False).record
+    else:
+        record = run(spec, run_folder, resume=resume, onnx=False, quiet=True, page=False).record
     with atomic_file(job_folder / RESULT) as aside:
         # A resumed run also trained before `began`.
         content = _result_content(record, max(time.monotonic() - began, record.seconds))
@@ -148,7 +162,8 @@ def _run(job: Job, job_folder: Path) -> None:
     shutil.rmtree(run_folder / "checkpoints", ignore_errors=True)
     if job.model_kind.large:  # no figure needs the model
         shutil.rmtree(run_folder / MODEL, ignore_errors=True)
-        write_report(run_folder)  # again: the page must not explain how to use a model that is gone
+    if not (job.model_kind.stacked and job.config["seeds"] == 1):  # drawing takes as long as such a run
+        write_report(run_folder)  # now: the page must not explain how to use a model that is gone
 
 
 def _result_content(record: RunRecord, seconds: float) -> dict[str, Any]:
