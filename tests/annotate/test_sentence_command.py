@@ -1,4 +1,4 @@
-"""`drift annotate --task tokens` as people start it: marked in Chromium, killed in between, finished, used to predict."""
+"""`drift annotate --task tokens` as people start it: killed in between, finished in Chromium, and used to predict."""
 
 import json
 import os
