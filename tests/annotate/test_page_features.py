@@ -75,14 +75,12 @@ def test_classes_are_renamed_described_and_merged(page: Page, session: drift.Ann
     edit_class(page, 2)
     page.run("document.querySelector('#class-name').select()")
     page.write("thanks")
-    page.key("Enter")
-    page.until(lambda: page.there('.class[data-name="thanks"]'))
-    assert sum(label == "thanks" for label in session.labels()) == before
-    edit_class(page, 2)
-    page.click("#class-guideline")
+    page.click("#class-guideline")  # both are saved
     page.write("They are <b>happy</b>.")
     page.click("dialog .primary")
-    page.until(lambda: any(each.guideline for each in session.state.classes.values()))
+    page.until(lambda: page.there('.class[data-name="thanks"]'))
+    assert sum(label == "thanks" for label in session.labels()) == before
+    assert any(each.guideline for each in session.state.classes.values())
     page.until(lambda: not page.there("dialog") and page.text("#saved") == "Saved")
     page.key("g")
     page.until(lambda: "They are <b>happy</b>." in page.text("dialog"))
@@ -167,6 +165,15 @@ def test_texts_of_every_sort_look_right(page: Page) -> None:
     page.key("ArrowDown")  # scrolls, and does not move to a class
     assert page.run("document.activeElement.id") == "text"
     assert page.run("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_text_that_is_opened_can_be_seen(page: Page) -> None:
+    """On a phone, the list is longer than the window."""
+    page.resize(375, 700)
+    page.click("#tab-list")
+    page.click(".row[data-row='45'] .row-text")
+    page.until(lambda: page.text(".where") == "Text 46")
+    page.until(lambda: page.run("document.querySelector('#text').getBoundingClientRect().top > 60"))
 
 
 def test_the_keyboard_alone_reaches_everything(page: Page) -> None:

@@ -81,3 +81,34 @@ def test_nothing_is_left_to_choose() -> None:
     opened, codes = session(12)
     assert len(answer(opened, codes, 12)) == 12
     assert opened.next() is None
+
+
+def test_predicted_classes_take_turns_by_the_root_of_their_shares() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(400, 8)).astype(np.float32)
+    predicted = (np.arange(400) < 40).astype(int)  # a tenth: one of four, because sqrt(1) / (sqrt(1) + sqrt(9)) = 1/4
+    doubt = np.where(predicted == 1, 0.1, 0.9)  # the common class is the doubtful one
+    labeled, free = np.arange(380, 400), np.arange(380)
+    ranked = choose(vectors, free, labeled, 20, uncertainty=doubt, predicted=predicted)
+    assert predicted[ranked.rows].sum() == 5
+    assert len(set(ranked.rows.tolist())) == 20
+    alone = choose(vectors, free, labeled, 20, uncertainty=doubt, predicted=np.zeros(400, dtype=int))
+    assert alone.rows.tolist() == choose(vectors, free, labeled, 20, uncertainty=doubt).rows.tolist()
+
+
+def test_a_class_that_runs_out_leaves_its_turns_to_the_others() -> None:
+    generator = np.random.default_rng(0)
+    vectors = generator.normal(size=(30, 4)).astype(np.float32)
+    predicted = (np.arange(30) < 2).astype(int)
+    ranked = choose(vectors, np.arange(28), np.arange(28, 30), 28, uncertainty=np.ones(30), predicted=predicted)
+    assert sorted(ranked.rows.tolist()) == list(range(28))
+
+
+def test_while_all_labels_are_of_one_class_a_small_group_is_found() -> None:
+    """Density alone would ask for the crowd, again and again."""
+    generator = np.random.default_rng(0)
+    crowd = np.eye(8)[0] + 0.05 * generator.normal(size=(190, 8))
+    few = np.eye(8)[1] + 0.4 * generator.normal(size=(10, 8))
+    vectors = np.concatenate([crowd, few]).astype(np.float32)
+    ranked = choose(vectors, np.arange(4, 200), np.arange(4), 3)
+    assert (ranked.rows >= 190).all()

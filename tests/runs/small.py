@@ -50,7 +50,7 @@ def small_encoder(folder: Path) -> str:
 def save_small_bert(folder: Path, tokenizer: Any, **settings: Any) -> str:
     """A BERT with random weights for a tokenizer of `tokenizers` whose first tokens are `SPECIAL`; at most 64 tokens.
 
-    settings: of its configuration, beside its size.
+    settings: of its configuration, beside its size, or another number of tokens.
     """
     from tokenizers import processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -67,8 +67,7 @@ def save_small_bert(folder: Path, tokenizer: Any, **settings: Any) -> str:
                 num_hidden_layers=2,
                 num_attention_heads=2,
                 intermediate_size=32,
-                max_position_embeddings=64,
-                **settings,
+                **{"max_position_embeddings": 64, **settings},
             )
         )
     model.save_pretrained(folder)

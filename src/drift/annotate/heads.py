@@ -84,6 +84,10 @@ class Heads:
         """The doubt about each text, `(n,)`. probabilities: of all texts, `(n, C)`."""
         return margin_doubt(probabilities)
 
+    def predicted(self, probabilities: np.ndarray) -> np.ndarray | None:
+        """The predicted class of each text, `(n,)`."""
+        return np.asarray(probabilities.argmax(1))
+
     def teach(self, lesson: Lesson, classes: int) -> Outcome:
         """Train on these labels, and predict every row. Classes without a label get probability 0."""
         present = np.unique(lesson.codes)

@@ -10,6 +10,11 @@ labelled, ρ the rank of its similarity to its neighbours among the candidates, 
 With few labels the model does not know what it does not know, so texts that are unlike anything labelled come first;
 later the model's own doubt decides. ρ keeps outliers away, from which nothing can be learned about other texts. Texts
 are chosen one by one, and each choice changes f, so that one batch holds no near-copies.
+
+Two rules keep rare classes from being overlooked, because a common class is denser and has more doubtful texts:
+
+- Predicted classes take turns, in proportion to the square root of their shares, and ranks are those within a class.
+- As long as all labels are of one class there is no model, and f alone decides: ρ would ask for that class again.
 """
 
 from dataclasses import dataclass
@@ -68,59 +73,86 @@ def choose(
     *,
     uncertainty: np.ndarray | None = None,
     disagreement: np.ndarray | None = None,
+    predicted: np.ndarray | None = None,
     seed: int = 0,
 ) -> Ranked:
     """Choose `count` rows.
 
     vectors: of all texts, `(n, D)`. free: rows to choose from. labeled: rows with a label, or that were skipped.
-    uncertainty, disagreement: about all texts, both `(n,)`, if there is a model.
+    uncertainty, disagreement, predicted: doubt about all texts and their predicted classes, each `(n,)`, if there is a
+        model. Without predicted classes, rows compete with each other directly.
     """
     generator = np.random.default_rng((seed, 2))
-    rows = np.sort(generator.permutation(free)[:CANDIDATES])
-    if not len(rows):
-        return Ranked(rows, [])
-    x = _unit(vectors[rows])
-    density = _ranks(_densities(x))
-    near = _nearest(x, _unit(vectors[labeled])) if len(labeled) else None
-    w = 0.0
-    doubt = np.zeros(len(rows))
-    reason_of_doubt = np.full(len(rows), UNSURE)
-    if uncertainty is not None:
-        u = _ranks(uncertainty[rows])
-        d = u if disagreement is None else _ranks(disagreement[rows])
-        doubt, w = (u + d) / 2, len(labeled) / (len(labeled) + HALF_WAY)
-        reason_of_doubt = np.where(d >= u, DISAGREE, UNSURE)
-    return _greedy(rows, x, near, density, doubt, w, reason_of_doubt, count)
+    groups, turns = _groups(free, predicted, generator)
+    parts = [_Group(_unit(vectors[rows])) for rows in groups]
+    blind = uncertainty is None and len(labeled) > 0
+    w = 0.0 if uncertainty is None else len(labeled) / (len(labeled) + HALF_WAY)
+    for part, rows in zip(parts, groups, strict=True):
+        part.density = np.zeros(len(rows)) if blind else DENSITY * _ranks(_densities(part.x))
+        if len(labeled):
+            part.near = _nearest(part.x, _unit(vectors[labeled]))
+        if uncertainty is not None:
+            u = _ranks(uncertainty[rows])
+            d = u if disagreement is None else _ranks(disagreement[rows])
+            part.doubt, part.reason = w * (u + d) / 2, np.where(d >= u, DISAGREE, UNSURE)
+    return _in_turns(groups, parts, turns, w, count)
 
 
-def _greedy(
-    rows: np.ndarray,
-    x: np.ndarray,
-    near: np.ndarray | None,
-    density: np.ndarray,
-    doubt: np.ndarray,
-    w: float,
-    reason_of_doubt: np.ndarray,
-    count: int,
-) -> Ranked:
-    """Take the row with the best score, again and again. near: similarity to the nearest labelled row, `(n,)`."""
-    chosen: list[int] = []
+def _groups(
+    free: np.ndarray, predicted: np.ndarray | None, generator: np.random.Generator
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Candidates by predicted class, a random sample of each, and the part of the questions that each gets, `(g,)`."""
+    _, classes, counts = np.unique(
+        np.zeros(len(free)) if predicted is None else predicted[free], return_inverse=True, return_counts=True
+    )
+    turns = np.sqrt(counts) / np.sqrt(counts).sum()
+    shuffled = generator.permutation(len(free))
+    groups = []
+    for code, part in enumerate(turns):
+        own = free[shuffled[classes[shuffled] == code]]
+        groups.append(np.sort(own[: int(np.ceil(part * CANDIDATES))]))
+    return groups, turns
+
+
+class _Group:
+    """Candidates with the same predicted class. x: unit vectors, `(n, D)`. near: similarity to the nearest label."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x, self.near = x, np.empty(0)
+        self.density, self.doubt = np.zeros(len(x)), np.zeros(len(x))
+        self.reason = np.full(len(x), UNSURE)
+        self.open = np.ones(len(x), dtype=bool)
+
+    def best(self, w: float) -> tuple[int, str]:
+        """The row with the best score, and the reason. w: weight of doubt."""
+        if not len(self.near):
+            return int(np.where(self.open, self.density, -np.inf).argmax()), TYPICAL
+        novelty = (1 - w) * _ranks(-self.near)
+        row = int(np.where(self.open, self.doubt + novelty + self.density, -np.inf).argmax())
+        return row, str(self.reason[row]) if self.doubt[row] >= novelty[row] else NOVEL
+
+    def saw(self, x: np.ndarray) -> None:
+        """A text was chosen. x: its unit vector."""
+        similar = self.x @ x
+        self.near = np.maximum(self.near, similar) if len(self.near) else similar
+
+
+def _in_turns(groups: list[np.ndarray], parts: list[_Group], turns: np.ndarray, w: float, count: int) -> Ranked:
+    """Take the best row of one group after the other. turns: the part of the rows that each group gets, `(g,)`."""
+    rows: list[int] = []
     reasons: list[str] = []
-    open_ = np.ones(len(rows), dtype=bool)
-    for _ in range(min(count, len(rows))):
-        novelty = np.zeros(len(rows)) if near is None else _ranks(-near)
-        score = w * doubt + (1 - w) * novelty + DENSITY * density
-        score[~open_] = -np.inf
-        best = int(score.argmax())
-        if near is None:
-            reasons.append(TYPICAL)
-        else:
-            reasons.append(str(reason_of_doubt[best]) if w * doubt[best] >= (1 - w) * novelty[best] else NOVEL)
-        chosen.append(best)
-        open_[best] = False
-        similar = x @ x[best]
-        near = similar if near is None else np.maximum(near, similar)
-    return Ranked(rows[chosen], reasons)
+    given = np.zeros(len(parts))
+    for _ in range(min(count, sum(map(len, groups)))):
+        left = np.array([part.open.any() for part in parts])
+        group = int(np.where(left, turns * (len(rows) + 1) - given, -np.inf).argmax())
+        row, reason = parts[group].best(w)
+        parts[group].open[row] = False
+        given[group] += 1
+        rows.append(int(groups[group][row]))
+        reasons.append(reason)
+        for part in parts:
+            part.saw(parts[group].x[row])
+    return Ranked(np.array(rows, dtype=np.int64), reasons)
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

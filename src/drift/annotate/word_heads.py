@@ -66,6 +66,10 @@ class WordHeads:
         """The doubt about each sentence, `(n,)`. probabilities: of all words, `(words, C)`."""
         return most_doubtful(margin_doubt(probabilities), self.sizes)
 
+    def predicted(self, probabilities: np.ndarray) -> np.ndarray | None:
+        """None: a sentence has no class by which it could be chosen."""
+        return None
+
     def _scaled(self, words: np.ndarray) -> np.ndarray:
         return np.asarray((np.asarray(self.vectors[words], dtype=np.float32) - self.mean) / self.scale)
 

@@ -39,6 +39,7 @@ def work(heads: Heads | WordHeads, job: Mapping[str, Any], arrays: Mapping[str, 
         QUEUE,
         uncertainty=None if probabilities is None else heads.doubt(probabilities),
         disagreement=disagreement,
+        predicted=None if probabilities is None else heads.predicted(probabilities),
         seed=int(job["number"]),
     )
     return {**reply, "queue": ranked.rows, "reasons": np.array(ranked.reasons, dtype="U12")}

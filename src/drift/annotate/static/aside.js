@@ -75,8 +75,9 @@ function classes(p) {
 
 /** @param {import("./types.js").ClassInfo} each @param {import("./types.js").Progress} p */
 async function edit(each, p) {
-  const action = await editClass(each, p.classes);
-  if (action) await app.saving(async () => app.update((await act(action)).progress));
+  for (const action of await editClass(each, p.classes) ?? []) {
+    await app.saving(async () => app.update((await act(action)).progress));
+  }
 }
 
 /** @param {import("./types.js").Progress} p @param {(row: number) => void} open */

@@ -39,7 +39,7 @@ export function showGuideline(classes, focused) {
 /** @param {string} now @returns {Promise<string|null>} */
 export function editNote(now) {
   const area = field(h("textarea", { id: "note", rows: 4, maxlength: 4000, value: now, dir: "auto" }));
-  return form("Note", [h("label", { for: "note" }, "What should be remembered about this text?"), area], "Save", () => area.value);
+  return form("Note", [h("label", { for: "note" }, `What should be remembered about this ${app.progress?.unit}?`), area], "Save", () => area.value);
 }
 
 /** @returns {Promise<{name: string, guideline: string}|null>} */
@@ -54,7 +54,7 @@ export function addClass() {
 /**
  * @param {import("./types.js").ClassInfo} each
  * @param {import("./types.js").ClassInfo[]} classes
- * @returns {Promise<Object<string, string>|null>} the action to send
+ * @returns {Promise<Object<string, string>[]|null>} the actions to send
  */
 export function editClass(each, classes) {
   const name = field(h("input", { id: "class-name", maxlength: 60, value: each.name, autocomplete: "off", dir: "auto" }));
@@ -64,10 +64,11 @@ export function editClass(each, classes) {
     ...others.map((other) => h("option", { value: other.name }, `Merge into ${other.name}`)));
   const result = () => {
     const target = /** @type {HTMLSelectElement} */ (into).value;
-    if (target) return { do: "merge", class: each.name, into: target };
-    if (name.value.trim() && name.value.trim() !== each.name) return { do: "rename", class: each.name, name: name.value };
-    if (guideline.value.trim() !== each.guideline) return { do: "guideline", class: each.name, text: guideline.value };
-    return null;
+    if (target) return [{ do: "merge", class: each.name, into: target }];
+    const actions = [];
+    if (guideline.value.trim() !== each.guideline) actions.push({ do: "guideline", class: each.name, text: guideline.value });
+    if (name.value.trim() && name.value.trim() !== each.name) actions.push({ do: "rename", class: each.name, name: name.value });
+    return actions;
   };
   return form(each.name, [h("label", { for: "class-name" }, "Name"), name,
     h("label", { for: "class-guideline" }, "What belongs into it"), guideline,
@@ -91,7 +92,8 @@ function finishParts(status, again) {
   const start = (/** @type {boolean} */ train) => app.guarded(async () => { await post("finish", { train }); await again(); });
   const command = (/** @type {string} */ title, /** @type {string|undefined} */ text) =>
     [h("p", { class: "small" }, title), h("pre", { class: "command", tabindex: 0 }, text ?? "")];
-  const enough = (app.progress?.classes ?? []).filter((each) => each.labels).length >= 2;
+  const needed = isSentences() ? 1 : 2; // words without a type are a class, too
+  const enough = (app.progress?.classes ?? []).filter((each) => each.labels).length >= needed;
   switch (status.state) {
     case "training":
       return [h("p", {}, `${status.labels} labels are in ${status.out}.`),
@@ -103,7 +105,7 @@ function finishParts(status, again) {
       return [status.state === "failed" ? h("p", { class: "advice early", role: "alert" }, `The final run failed: ${status.error}`) : h("p", {},
         `Write ${status.labels} labels to ${status.out}, and train a model on them with drift fit.`),
         status.state === "written" ? h("p", { role: "status" }, "The labels are written.") : h("span", {}),
-        enough ? h("p", { class: "small" }, "You can go on labelling afterwards, and finish again.") : h("p", { class: "small" }, "Labels of at least two classes are needed to train."),
+        enough ? h("p", { class: "small" }, "You can go on labelling afterwards, and finish again.") : h("p", { class: "small" }, isSentences() ? "A sentence with an entity is needed to train." : "Labels of at least two classes are needed to train."),
         h("div", { class: "buttons" }, h("button", { type: "button", class: "tool", onclick: () => start(false) }, "Only write the labels"),
           h("button", { type: "button", class: "primary", id: "train", disabled: !enough, onclick: () => start(true) }, "Write and train"))];
   }

@@ -148,6 +148,8 @@ function show(next) {
   draw();
   const text = document.getElementById("text");
   if (text) text.scrollTop = 0;
+  const head = /** @type {HTMLElement} */ (document.querySelector(".top"));
+  if (byId("work").getBoundingClientRect().top < head.offsetHeight) window.scrollTo({ top: 0 }); // the text is hidden
 }
 
 export function draw() {
