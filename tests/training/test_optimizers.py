@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from drift.models.stacked import Stacked
+from drift.tasks.heads import MANY, decay_scale, linear_head
 from drift.training.optimizers import make_optimizer, make_schedule
 from drift.training.settings import TrainingSettings
 
@@ -110,6 +112,31 @@ def test_each_phase_has_its_learning_rate_and_decay() -> None:
     other = dict(initial_learning_rate=0.1, initial_weight_decay=0.0)
     assert numbers(True, **other) == (0.1, 0.0)
     assert numbers(False, **other) == (0.3, 0.2)
+
+
+def test_a_module_scales_its_decay_and_that_of_biases_stays_0() -> None:
+    student = nn.Sequential(Stacked([linear_head(2, 3)] * 2, decay_scale=0.25))
+    assert [group["weight_decay"] for group in groups_of(student, weight_decay=0.2)] == [0.05, 0.0]
+
+
+def test_the_decay_of_heads_falls_in_proportion_to_the_classes_beyond_those_it_was_measured_with() -> None:
+    assert [decay_scale(classes) for classes in (1, 2, MANY)] == [1.0] * 3
+    assert [MANY / decay_scale(classes) for classes in (MANY + 1, 10 * MANY)] == pytest.approx([MANY + 1, 10 * MANY])
+
+
+def test_a_head_of_many_classes_learns_what_it_is_shown() -> None:
+    """Each class has a feature of its own. With the whole decay, all probabilities stay near 1 / C."""
+    C, batch = 300, 30
+    student = Stacked([linear_head(C, C)], decay_scale=decay_scale(C))
+    optimizer = make_optimizer(student, TrainingSettings(learning_rate=0.1, weight_decay=0.01), initial=True)
+    classes = torch.arange(C).split(batch) * 10
+    for rows in classes:
+        loss = nn.functional.cross_entropy(student(torch.eye(C)[rows][None])[0], rows)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    logits = student(torch.eye(C)[None])[0]
+    assert torch.equal(logits.argmax(-1), torch.arange(C))
 
 
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])

@@ -80,7 +80,9 @@ def fit(
         None, min=0.1, help="Time limit of preparing and training; steps are planned to fit."
     ),
     seed: int | None = typer.Option(None, min=0, help="Random seed (0)."),
-    seeds: int | None = typer.Option(None, min=1, help="Seeds trained at once, with a fixed encoder (10)."),
+    seeds: int | None = typer.Option(
+        None, min=1, help="Seeds trained at once, with a fixed encoder (10; fewer on large data)."
+    ),
     preset: str | None = typer.Option(None, help="Settings of a dataset in the paper, such as agnews or wikigold."),
     profile: str = typer.Option("laptop", help="Profile of the preset: paper or laptop."),
     config: Path | None = typer.Option(None, help="YAML file with settings; config.yaml of a run is one."),

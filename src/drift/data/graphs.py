@@ -49,6 +49,12 @@ class Graph:
     splits: dict[str, np.ndarray] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def entries(self) -> int:
+        """Numbers that one pass reads: edges, and features that are not 0."""
+        x = self.features
+        return self.edges.shape[1] + (x.numel() if x.layout == torch.strided else x.values().numel())
+
 
 def read_graph(
     source: Any,

@@ -41,6 +41,16 @@ class HasUndecayed(Protocol):
     undecayed: tuple[str, ...]
 
 
+@runtime_checkable
+class HasDecayScale(Protocol):
+    """A module whose weight decay is not as strong as the settings say. `make_optimizer` reads it.
+
+    decay_scale: factor of the weight decay.
+    """
+
+    decay_scale: float
+
+
 class Rekeyable(Protocol):
     """A module that draws random numbers from its own streams.
 

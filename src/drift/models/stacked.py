@@ -35,11 +35,12 @@ class Stacked(nn.Module):
 
     A sequence of linear and elementwise layers runs as batched products, any other module through `torch.func.vmap`.
 
-    modules: one per trial, all of the same architecture.
+    modules: one per trial, all of the same architecture. decay_scale: see `HasDecayScale`.
     """
 
-    def __init__(self, modules: Sequence[nn.Module]) -> None:
+    def __init__(self, modules: Sequence[nn.Module], *, decay_scale: float = 1.0) -> None:
         super().__init__()
+        self.decay_scale = decay_scale
         if not modules:
             raise ConfigError("Stacked needs at least one module; got none")
         parameters, buffers = stack_module_state(list(modules))

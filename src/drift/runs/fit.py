@@ -123,7 +123,8 @@ def fit(
     seed : int, default=0
         Random seed of the run; the first of several.
     seeds : int, default=10
-        Number of seeds to train at once, where the model allows it.
+        Number of seeds to train at once, where the model allows it. The default is lower with very many classes, or
+        nodes.
     preset, profile : str, default=None, "laptop"
         Settings of a dataset in the paper; the profile is "paper" or "laptop".
     config : path or mapping, default=None

@@ -98,7 +98,7 @@ class RunSpec:
     def seeds(self) -> tuple[int, ...]:
         """The seeds that are trained: several at once if the kind of model allows it."""
         first = self.config.training.seed
-        return tuple(range(first, first + (self.config.seeds if self.kind.stacked else 1)))
+        return tuple(range(first, first + (self.config.most_seeds if self.kind.stacked else 1)))
 
     def described(self) -> dict[str, Any]:
         """The configuration as `config.yaml` holds it."""

@@ -209,6 +209,11 @@ class Task(ABC):
             shares = prior_shares(prior, classes, name="method.prior")
             self.method_settings = self.method_settings.model_copy(update={"prior": shares})
 
+    def use_fewer_seeds(self, fitting: int) -> None:
+        """Train so many seeds at most, and at least one, unless the settings say how many."""
+        if self.config.seeds == "auto":
+            self.seeds = self.seeds[: max(1, fitting)]
+
     # A trained model.
 
     @staticmethod

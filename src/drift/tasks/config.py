@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model, field_validator
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from drift.tasks.base import Task
 
 
+SEEDS = 10  # that are trained at once, unless the settings or the size of the data say otherwise
+
+
 class RunConfig(Settings):
     """All settings of a run. `data` and `model` are settings of the task; `method` holds its name and its settings."""
 
@@ -24,7 +27,11 @@ class RunConfig(Settings):
     model: Any
     method: dict[str, Any] = Field(default_factory=lambda: {"name": "drift"}, validate_default=True)
     training: TrainingSettings = TrainingSettings()
-    seeds: int = Field(10, ge=1, le=1000, description="Seeds that are trained at once, where the model allows it.")
+    seeds: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = Field(
+        "auto",
+        description="Seeds that are trained at once, where the model allows it. auto: 10, or fewer where there are very"
+        " many classes, or nodes.",
+    )
 
     @field_validator("method")
     @classmethod
@@ -42,6 +49,11 @@ class RunConfig(Settings):
     @property
     def method_name(self) -> str:
         return str(self.method["name"])
+
+    @property
+    def most_seeds(self) -> int:
+        """How many seeds are trained at once, if the data are not too large for so many."""
+        return SEEDS if self.seeds == "auto" else self.seeds
 
 
 @cache

@@ -8,6 +8,7 @@ from torch import nn
 from drift.models.dropout import Dropout
 
 SMALLEST_SCALE = 1e-6
+MANY = 20  # classes up to which the default weight decay was measured
 
 
 def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequential:
@@ -17,6 +18,15 @@ def linear_head(features: int, classes: int, dropout: float = 0.0) -> nn.Sequent
     nn.init.zeros_(layer.bias)
     layers: dict[str, nn.Module] = {"dropout": Dropout(dropout)} if dropout else {}
     return nn.Sequential(OrderedDict(layers | {"0": layer}))  # weights have the same name with and without dropout
+
+
+def decay_scale(classes: int) -> float:
+    """The part of the weight decay that a head with so many classes gets: beyond `MANY`, in proportion to 1/C.
+
+    Decay pulls at all of the head's weights, but a class has only 1/C of the loss to hold its own against it: with
+    1,000 classes the same decay keeps a head at zero.
+    """
+    return min(1.0, MANY / max(1, classes))
 
 
 def scaling(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from drift.core.sharded import is_sharded
-from drift.models.protocols import HasUndecayed
+from drift.models.protocols import HasDecayScale, HasUndecayed
 from drift.training.settings import TrainingSettings
 
 
@@ -19,7 +19,7 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
     """The optimizer of the first or the second phase; each has its own, because the game starts afresh at θinit.
 
     Weight decay is not applied to biases (a decayed bias cannot learn that classes are skewed), to the scales of
-    normalisation layers, and to what a module names in `undecayed`.
+    normalisation layers, and to what a module names in `undecayed`. A module's `decay_scale` multiplies it.
     """
     rate, decay = settings.learning_rate, settings.weight_decay
     if initial:
@@ -31,6 +31,8 @@ def make_optimizer(student: nn.Module, settings: TrainingSettings, *, initial: b
             undecayed_parameters.update(module.parameters(recurse=False))
         if isinstance(module, HasUndecayed):
             undecayed_parameters.update(module.get_parameter(name) for name in module.undecayed)
+        if isinstance(module, HasDecayScale):
+            decay *= module.decay_scale
     groups: list[dict[str, Any]] = [{"params": [], "weight_decay": decay}, {"params": [], "weight_decay": 0.0}]
     for name, parameter in student.named_parameters():
         if parameter.requires_grad:

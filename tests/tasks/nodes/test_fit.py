@@ -18,6 +18,7 @@ from drift.methods import METHODS
 from drift.methods.method import Context, Method
 from drift.runs import run as execution
 from drift.runs.result import Run
+from drift.tasks.nodes import task as node_task
 from drift.tasks.nodes.model import Design, NodeModel, published_recipe
 from drift.training.trainer import Trainer
 from tests.runs.small import COST, metrics_of
@@ -238,6 +239,7 @@ def test_the_start_of_grand_is_trained_with_its_own_loss() -> None:
 PLAIN = """
 import torch
 from torch import nn
+from drift.tasks.nodes import task as node_task
 from drift.tasks.nodes.model import Design
 
 class Plain(nn.Module):
@@ -420,3 +422,16 @@ def test_cora_is_learned_from_its_public_split() -> None:
     assert run.metrics["label_budget"] == {"train": 140, "dev": 500, "total": 640}
     assert run.metrics["test"]["rows"] == 1000
     assert all(scores["accuracy"] > 0.75 for scores in run.metrics["test"]["scores"])
+
+
+def test_a_large_graph_is_trained_with_fewer_seeds_unless_their_number_is_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    graph = small_graph()
+    monkeypatch.setattr(node_task, "TOGETHER", 3 * graph.entries)
+    run = small_node_fit(graph, seeds=None, out=tmp_path / "run")
+    assert run.metrics["seeds"] == [0, 1, 2]
+    assert same_weights(run, small_node_fit(graph, seeds=None, out=tmp_path / "run", resume=True))
+    assert small_node_fit(graph, seeds=4).metrics["seeds"] == [0, 1, 2, 3]
+    monkeypatch.setattr(node_task, "TOGETHER", 1)
+    assert small_node_fit(graph, seeds=None).metrics["seeds"] == [0]

@@ -9,6 +9,7 @@ import pytest
 from drift.errors import ConfigError
 from drift.runs.result import Run
 from drift.tasks.text import students
+from drift.tasks.text import task as text_task
 from tests.runs.small import same_weights, small_encoder, small_fit, small_table
 
 pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
@@ -75,3 +76,12 @@ def test_a_prior_that_does_not_fit_is_refused_before_anything_is_computed(
     assert message in str(error.value)
     assert len(str(error.value).splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_many_classes_are_trained_with_fewer_heads_unless_their_number_is_given(
+    fit: Fit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(fit("auto", seeds=None).metrics["seeds"]) == 10
+    monkeypatch.setattr(text_task, "MANY_CLASSES", 1)
+    assert fit("auto", seeds=None).metrics["seeds"] == [0, 1, 2, 3, 4]
+    assert len(fit("auto", seeds=7).metrics["seeds"]) == 7

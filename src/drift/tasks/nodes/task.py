@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from drift.tasks.parts import Draw, HeldOut, Prepared, Representations, TableOpt
 from drift.tasks.scoring import CLASS_MEASURES, classification_scores
 from drift.training.data import TrainingData
 
+TOGETHER = 12_000_000  # entries of the matrices of all seeds, edges and features; PubMed has a million
 LARGE = 1_000_000  # edges, each direction counted, from which sampling neighbours is recommended
 
 
@@ -66,6 +68,8 @@ class NodeTask(Task):
     def read(self, sources: Mapping[str, Any]) -> None:
         self.data = read_node_data(self.config.data, sources, self.seeds)
         self.use_classes(self.data.graph.classes)
+        self.use_fewer_seeds(TOGETHER // max(1, self.data.graph.entries))
+        self.data = replace(self.data, splits=self.data.splits[: len(self.seeds)])
 
     def fingerprint(self) -> str:
         graph, split = self.data.graph, self.data.splits[0]

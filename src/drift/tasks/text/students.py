@@ -20,7 +20,7 @@ from drift.models.textcnn import TextCNN
 from drift.models.vampire import Vampire, pretrained
 from drift.tasks.base import Kind
 from drift.tasks.encoder_split import split_encoder
-from drift.tasks.heads import linear_head, scaling
+from drift.tasks.heads import decay_scale, linear_head, scaling
 from drift.tasks.text.model import TextModel
 from drift.tasks.text.settings import TextModelSettings
 from drift.training.seeding import seeded
@@ -79,7 +79,7 @@ def _frozen(
 
     notes = _truncation(embedded.truncated, len(x), settings)
     heads = [linear_head(x.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]
-    return TextStudent(Stacked(heads), examples, finish, notes)
+    return TextStudent(Stacked(heads, decay_scale=decay_scale(len(classes))), examples, finish, notes)
 
 
 def _finetuned(

@@ -10,7 +10,7 @@ import torch
 
 from drift.data.cache import content_key
 from drift.data.examples import Examples, Labeled, Unlabeled
-from drift.data.folds import left_out
+from drift.data.folds import FOLDS, left_out
 from drift.data.labels import UNLABELED
 from drift.data.texts import store_texts
 from drift.methods.materials import Materials, Texts
@@ -42,6 +42,7 @@ from drift.tasks.text.suggest import suggest_rows
 from drift.training.data import TrainingData
 from drift.training.flips import Flips
 
+MANY_CLASSES = 300  # from which heads take most of the time
 NAMES_SUFFICE = (
     "labels from class names already use all texts; `--set training.return_to_start=false` adds self-training"
 )
@@ -105,6 +106,8 @@ class TextTask(Task):
             named_classes=self.method.named_classes(self.method_settings),
         )
         self.use_classes(self.data.classes)
+        if len(self.data.classes) > MANY_CLASSES:
+            self.use_fewer_seeds(FOLDS)  # each leaves out another part of the labels
 
     def fingerprint(self) -> str:
         data = self.data
