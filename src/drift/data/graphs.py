@@ -53,7 +53,7 @@ class Graph:
     def entries(self) -> int:
         """Numbers that one pass reads: edges, and features that are not 0."""
         x = self.features
-        return self.edges.shape[1] + (x.numel() if x.layout == torch.strided else x.values().numel())
+        return int(self.edges.shape[1] + (x.numel() if x.layout == torch.strided else x.values().numel()))
 
 
 def read_graph(

@@ -17,8 +17,8 @@ from drift.data.table_formats import first_line
 from drift.errors import DriftError, FileError, Interrupted
 from drift.paper.bench.cells import Job
 from drift.paper.bench.locks import locked
-from drift.runs.fit import request
 from drift.runs.report import write_report
+from drift.runs.request import request
 from drift.runs.result import MODEL
 from drift.runs.run import run
 from drift.runs.tuning.tune import FOLDER as SEARCHED

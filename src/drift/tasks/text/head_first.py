@@ -59,7 +59,7 @@ def fit_to_head(task: "TextTask", student: TextStudent, examples: Examples) -> N
 
     defaults = task.defaults(FROZEN, weak=task.data.weak is not None)
     training = TrainingSettings.read({**defaults["training"], "seed": seed}, "training")
-    seeds = tuple(range(seed, seed + config.seeds)) if task.same_labels else (seed,)
+    seeds = tuple(range(seed, seed + config.most_seeds)) if task.same_labels else (seed,)
     kind, config = replace(FROZEN, build=heads), config.model_copy(update={"training": training})
     alone = type(task)(config, kind, task.method, seeds, task.progress)
     alone.data, alone.method_settings = replace(task.data, dev=None, test=None), task.method_settings
