@@ -78,6 +78,7 @@ def root_page(name: str) -> str:
     """A file of the root as a page: links into docs/ lose that folder, and other root files are where they are here."""
     text = (ROOT / name).read_text(encoding="utf-8")
     text = text.replace("](docs/", "](").replace("](../docs/", "](")
+    text = re.sub(r"\]\(notebooks/(\w+)\.ipynb\)", r"](notebooks/\1.md)", text)
     for source, page in ROOT_PAGES.items():
         text = text.replace(f"]({source})", f"]({page})")
     for file in ROOT_FILES:

@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,16 +95,21 @@ def test_the_version_is_the_same_everywhere(built: Path) -> None:
     assert all(f"-{version}" in file.name for file in built.iterdir())
 
 
+def away(site: Path, folder: Path) -> dict[str, str]:
+    """Environment in which the installed package is imported, and not this checkout."""
+    return {"PYTHONPATH": str(site), "DRIFT_CACHE": str(folder / "cache"), "PYTHONSAFEPATH": "1"}
+
+
+def installed(site: Path, folder: Path, *arguments: str) -> str:
+    """What the installed command prints in a folder."""
+    return python("-c", "from drift.cli.main import run; run()", *arguments, folder=folder, **away(site, folder)).stdout
+
+
 def test_the_installed_command_works_in_another_folder(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs transformers: pip install 'drift-ssl[text]'")
     pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
-    environment = {"PYTHONPATH": str(site), "DRIFT_CACHE": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
-
-    def command(*arguments: str) -> str:
-        code = "from drift.cli.main import run; run()"
-        return python("-c", code, *arguments, folder=tmp_path, **environment).stdout
-
-    where = python("-c", "import drift; print(drift.__file__)", folder=tmp_path, **environment).stdout
+    command = partial(installed, site, tmp_path)
+    where = python("-c", "import drift; print(drift.__file__)", folder=tmp_path, **away(site, tmp_path)).stdout
     assert Path(where.strip()).is_relative_to(site)
     assert command("--version") == f"drift {drift.__version__}\n"
     assert "AG News" in command("datasets")
@@ -123,13 +129,10 @@ def test_the_installed_command_works_in_another_folder(site: Path, tmp_path: Pat
 @pytest.mark.skipif(local_folder(ENCODERS[DEFAULT]) is None, reason="the default encoder is not here")
 def test_the_installed_demo_works_in_another_folder(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("datasets", reason="needs datasets: pip install 'drift-ssl[text]'")
-    environment = {"PYTHONPATH": str(site), "DRIFT_CACHE": str(tmp_path / "cache"), "PYTHONSAFEPATH": "1"}
-    out = python(
-        "-c", "from drift.cli.main import run; run()", "demo", "--quiet", folder=tmp_path, **environment
-    ).stdout
+    out = installed(site, tmp_path, "demo", "--quiet")
     assert all(source in out for source in ("class names only", "5 labels per class", "keyword rules", "every label"))
     predict = re.search(r"drift (predict .*?)  ", out)
     assert predict is not None
-    python("-c", "from drift.cli.main import run; run()", *predict[1].split(), folder=tmp_path, **environment)
+    installed(site, tmp_path, *predict[1].split())
     assert (tmp_path / "predicted.csv").is_file()
     assert (tmp_path / "drift-demo" / "report.html").is_file()
