@@ -176,7 +176,6 @@ def trained(model: str, labels: int, alphas: tuple[float, ...], **settings: Any)
 ENCODER_STEPS = {
     "data.train_rows": 2500,
     "data.test_rows": 500,
-    "training.initial_steps": 30,
     "training.steps": 40,
     "model.train_layers": 2,
     "model.max_length": 48,
