@@ -111,9 +111,9 @@ def fit(
         Encoding of text files.
     labels_per_class : int, default=None
         Keep this many labels per class (simulates a small budget).
-    labels_are : {"random", "per-class"}, default=None
+    labels_are : {"random", "per-class", "suggested"}, default=None
         How rows were chosen for labelling. Counts of random labels are evidence of class shares. By default, the counts
-        themselves decide.
+        themselves decide; with `labels`, rows were suggested.
     model : str, default="default"
         An encoder by name or folder, "default", "textcnn" or "vampire"; for nodes "gcn", "grand" or `file.py:function`.
     finetune : bool, default=None
@@ -264,7 +264,7 @@ def request(
         options[several] = _with_stored(options.get(several), _tables_of(before, several))
     if (options["labels"] or options["add"]) and not before.get("labels_are"):
         # Rows that were suggested, or are of a new class, are no random sample.
-        options["labels_are"] = options.get("labels_are") or "per-class"
+        options["labels_are"] = options.get("labels_are") or ("suggested" if options["labels"] else "per-class")
     given = _layer(train, task=task, method=method, **options)
     layers = [check_groups(layer) for layer in (stored, given, nested(settings or {}))]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})
