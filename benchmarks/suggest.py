@@ -103,7 +103,7 @@ def _game(draw: int, dataset: str, way: str) -> dict[str, Any]:
             chosen = [each.row - 1 for each in found]
         rows += chosen
         largest.append(max(Counter(gold[row] for row in chosen).values()) / len(chosen))
-        run, pool, score = trained(rows, "random" if way == "random" else "per-class")
+        run, pool, score = trained(rows, "random" if way == "random" else "suggested")
         accuracy.append(score)
     return {"accuracy": accuracy, "largest_class": largest}
 

@@ -32,7 +32,7 @@ def per_class(classes: int, each: int) -> np.ndarray:
 @given(
     st.lists(st.integers(0, 300), min_size=2, max_size=6).filter(lambda counts: sum(counts) > 0),
     st.integers(1, 30),
-    st.sampled_from([None, "random", "per-class"]),
+    st.sampled_from([None, "random", "per-class", "suggested"]),
     st.booleans(),
 )
 def test_shares_are_positive_and_sum_to_one(counts: list[int], each: int, drawn: str | None, weak: bool) -> None:
@@ -69,6 +69,19 @@ def test_counts_of_random_labels_are_evidence_and_those_per_class_are_not() -> N
     assert "labels drawn at random;" in as_random.source
     assert as_chosen.source.endswith("labels chosen per class")
     assert estimate_shares(predicted, labels).source.startswith("counts of 100 labels drawn at random, as their counts")
+
+
+def test_half_of_what_counts_of_suggested_rows_say_is_taken_out() -> None:
+    """A start that takes classes for as common as their labels, 4 to 1, has half of the log odds left."""
+    fair = np.linspace(0.02, 0.98, 2000)
+    p = np.stack([4 * fair, 1 - fair], 1) / (4 * fair + 1 - fair)[:, None]
+    labels = np.repeat([0, 1], [800, 200])
+    assert predicted_shares(p).values[0] == pytest.approx(0.8, abs=0.04)
+    estimate = estimate_shares(p, labels, labels_are="suggested")
+    assert estimate.values[0] == pytest.approx(2 / 3, abs=0.02)
+    assert estimate.source.endswith("labels of suggested rows")
+    equal = estimate_shares(p, per_class(2, 500), labels_are="suggested")  # equal counts say nothing: q as it is
+    assert equal.values == pytest.approx(predicted_shares(p).values, abs=0.005)
 
 
 @pytest.mark.parametrize(

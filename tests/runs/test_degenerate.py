@@ -90,6 +90,13 @@ def test_texts_that_are_refused(bodies: list[str], labels: list[Any], message: s
     assert "\n" not in str(error.value)
 
 
+def test_most_of_the_test_rows_may_be_of_a_class_without_labels(encoder: str) -> None:
+    table = small_table(30)
+    test = pandas.DataFrame({"body": texts(9), "topic": ["weather"] * 5 + BOTH * 2})
+    run = small_fit(pandas.DataFrame(table), encoder, test=test, text="body", label="topic")
+    assert run.metrics["test"]["baselines"]["majority class"]["accuracy"] == pytest.approx(2 / 9)
+
+
 def test_an_unknown_label_among_many_classes_is_a_short_message(encoder: str) -> None:
     bodies, labels = TEXTS["more than 1,000 classes"]
     table = pandas.DataFrame({"text": bodies, "label": labels})

@@ -49,7 +49,7 @@ def test_filled_labels_are_the_same_as_labels_in_the_table(encoder: str, tmp_pat
     assert any("4 labels were read" in note and "2 rows without a label" in note for note in again.notes)
     for row in chosen["row"][:4]:
         table["topic"][row - 1] = truth[row - 1]
-    whole = small_fit(pandas.DataFrame(table), encoder, text="body", label="topic", labels_are="per-class")
+    whole = small_fit(pandas.DataFrame(table), encoder, text="body", label="topic", labels_are="suggested")
     assert same_weights(again, whole)
     # The next round keeps the labels of this one, and does not suggest its rows again.
     drift.suggest(tmp_path / "two", train, 4, out=tmp_path / "more.csv")

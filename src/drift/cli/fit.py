@@ -63,8 +63,9 @@ def fit(
     ),
     labels_are: str | None = typer.Option(
         None,
-        metavar="random|per-class",
-        help="How rows were chosen for labelling; random counts tell class shares. Default: as the counts suggest.",
+        metavar="random|per-class|suggested",
+        help="How rows were chosen for labelling; random counts tell class shares. Default: as the counts suggest;"
+        " suggested with --labels.",
     ),
     method: str | None = typer.Option(None, help="drift (default), one of `drift methods`, or file.py:Class."),
     model: str | None = typer.Option(None, help="Encoder by name or folder, `default`, `textcnn`, `gcn` or `grand`."),

@@ -32,7 +32,7 @@ class KnownLabels:
     """The labels that a run is trained on.
 
     codes: class indices, `(m,)` or `(trials, m)`; -1 for none. weak: they are noisy.
-    labels_are: how their rows were chosen, "random" or "per-class"; None if nobody said.
+    labels_are: how their rows were chosen, see `estimate_shares`; None if nobody said.
     biased: whether weak labels may cover some classes better than others.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-LabelsAre = Literal["random", "per-class"]
+LabelsAre = Literal["random", "per-class", "suggested"]
 
 NOISE = 0.1  # Σ_j variance of a predicted share, times the number of labels; of linear heads, measured on texts
 WEIGHT = 10.0  # labels that the predicted shares count for, beside labels that were drawn at random
@@ -64,6 +64,10 @@ def estimate_shares(
 
     If labels were drawn at random, their counts n_j are evidence, too: π_j ∝ n_j + WEIGHT q'_j.
 
+    If rows were suggested by a model, n_j lies between these two cases: doubtful rows are not of each class alike. The
+    start takes classes for as common as their labels, so half of that is taken out before q is counted: predictions
+    are divided by √n_j.
+
     predicted: the start's probabilities on unlabelled rows, `(n, C)`.
     labels: class indices of the labelled rows, `(m,)`.
     labels_are: how rows were chosen for labelling; default: as their counts suggest, see `likely_draw`.
@@ -87,7 +91,11 @@ def estimate_shares(
         return Shares(_with_floor(shares), f"{source}, with the bias of the weak labels taken out")
     confidence = float(predicted.max(-1).mean())
     drawn = labels_are or likely_draw(counts, q, confidence)
+    if drawn == "suggested":
+        q = _predicted_shares(predicted / np.sqrt(counts + UNSEEN))
     shares, trust = _shrunk(q, noise / max(counts.sum(), 1))
+    if drawn == "suggested":
+        return Shares(_with_floor(shares), f"{source}; labels of suggested rows", trust, drawn)
     if drawn == "per-class":
         guess = "" if labels_are else ", as their counts suggest"
         shares = _corrected(shares, (1 + confidence) / 2)

@@ -105,9 +105,9 @@ def fit(
         Encoding of text files.
     labels_per_class : int, default=None
         Keep this many labels per class (simulates a small budget).
-    labels_are : {"random", "per-class"}, default=None
+    labels_are : {"random", "per-class", "suggested"}, default=None
         How rows were chosen for labelling. Counts of random labels are evidence of class shares. By default, the counts
-        themselves decide.
+        themselves decide; with `labels`, rows were suggested.
     model : str, default="default"
         An encoder by name or folder, "default", "textcnn" or "vampire"; for nodes "gcn", "grand" or `file.py:function`.
     finetune : bool, default=None

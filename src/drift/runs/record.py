@@ -72,7 +72,8 @@ def _held_out_scores(part: Predictions, kept: Kept, baselines: Mapping[str, np.n
     """The fields of `HeldOutScores`. baselines: probabilities of simple answers by name, `(n, C)`."""
     rows, C = len(part.labels), part.probabilities.shape[-1]
     model = part.score(kept.probabilities(part.probabilities), part.labels)
-    constant = np.eye(C)[np.full(rows, np.bincount(part.labels, minlength=C).argmax())]
+    commonest = np.bincount(part.labels, minlength=C)[:C].argmax()  # later ones are of classes that were not learned
+    constant = np.eye(C)[np.full(rows, commonest)]
     simple = {MAJORITY: constant, **baselines}
     content: dict[str, Any] = {
         "rows": rows,

@@ -86,7 +86,7 @@ def request(
         options[several] = _with_stored(options.get(several), _tables_of(before, several))
     if (options["labels"] or options["add"]) and not before.get("labels_are"):
         # Rows that were suggested, or are of a new class, are no random sample.
-        options["labels_are"] = options.get("labels_are") or "per-class"
+        options["labels_are"] = options.get("labels_are") or ("suggested" if options["labels"] else "per-class")
     given = _layer(train, task=task, method=method, **options)
     layers = [check_groups(layer) for layer in (stored, given, nested(settings or {}))]
     requested: dict[str, Any] = reduce(merge, layers, {"data": {}, "model": {}, "method": {}, "training": {}})

@@ -37,8 +37,8 @@ class TableSettings(Settings):
     rules: str | None = Field(None, description="File with rules that give noisy labels.")
     labels_are: LabelsAre | None = Field(
         None,
-        description="How rows were chosen for labelling: random, so that class counts are evidence of class shares, or"
-        " per-class. Default: as the counts suggest.",
+        description="How rows were chosen for labelling: random, so that class counts are evidence of class shares,"
+        " per-class, or suggested by a model. Default: as the counts suggest.",
     )
     dev_rows: int | None = Field(None, ge=1, description="Use only this many rows of dev, drawn by seed.")
     train_rows: int | None = Field(None, ge=1, description="Use only this many rows of train, drawn by seed.")

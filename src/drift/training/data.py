@@ -15,7 +15,7 @@ class TrainingData:
     unlabeled: rows for the second phase; with weak labels usually all rows.
     dev: gold labels for model selection, if any.
     gold_labels: how many gold labels were used to train, if the other fields do not say so.
-    labels_are: how labelled rows were chosen, "random" or "per-class"; None if nobody said.
+    labels_are: how labelled rows were chosen, see `estimate_shares`; None if nobody said.
     left_out: gold labels that a trial is not trained on, `(trials, h)`, for cross-fitting; see `drift.data.folds`.
     biased: whether weak labels may cover some classes better than others.
     second: with weak labels, labelled rows of the second phase: gold labels that there are beside them.

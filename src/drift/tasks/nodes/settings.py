@@ -25,7 +25,9 @@ class NodeDataSettings(Settings):
         None, ge=1, description="Train on this many random labels per class, drawn by seed; default: the graph's split."
     )
     labels_are: LabelsAre | None = Field(
-        None, description="How nodes were chosen for labelling: random or per-class. Default: as the counts suggest."
+        None,
+        description="How nodes were chosen for labelling: random, per-class, or suggested by a model. Default: as the"
+        " counts suggest.",
     )
     dev_nodes: int = Field(
         0,

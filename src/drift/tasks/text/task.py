@@ -46,6 +46,7 @@ MANY_CLASSES = 300  # from which heads take most of the time
 NAMES_SUFFICE = (
     "labels from class names already use all texts; `--set training.return_to_start=false` adds self-training"
 )
+WORTH = 100  # gold labels that all weak labels together are worth at the start, however many they are
 
 
 class TextTask(Task):
@@ -166,10 +167,10 @@ class TextTask(Task):
 
     @property
     def _names_suffice(self) -> bool:
-        """Whether labels come from a mixture that was fitted to the vectors of all texts, which the head gets, too."""
+        """Whether names gave weak labels by a mixture, which was fitted to the vectors of all texts, as the head is."""
         sources = self.data.sources
         used = self._only_names and sources is not None and sources.names is not None and sources.names.mixture
-        return used and not self.data.uses_gold and self.kind is FROZEN
+        return used and self.kind is FROZEN
 
     def _ask_names(self) -> None:
         """Compare the texts with the class names, if that is a source of labels, and combine all sources."""
@@ -185,8 +186,9 @@ class TextTask(Task):
         return Labeled(examples, self._stack(rows), self._stack([self.data.labels[r] for r in rows]))
 
     def _weak_and_gold(self, examples: Examples, gold: Sequence[np.ndarray]) -> Labeled:
-        """Weak labels of the rows without a gold label, and gold labels, so often that together they count as much.
+        """Weak labels of the rows without a gold label, and gold labels, repeated.
 
+        All weak labels together weigh as much as `WORTH` gold ones, or as those that there are if these are more.
         gold: rows of each seed.
         """
         data, weak = self.data, self.data.labeled_rows(None, 0)
@@ -196,7 +198,7 @@ class TextTask(Task):
             return replace(self._labeled(examples, rows), soft=soft)
         parts = [(np.setdiff1d(weak, own), own) for own in gold]
         fewest = min(len(rest) for rest, _ in parts)  # seeds are trained at once, on equally many rows
-        times = max(1, round(fewest / len(gold[0])))
+        times = max(1, round(fewest / max(len(gold[0]), WORTH)))
         rows = [np.concatenate([rest[:fewest], np.tile(own, times)]) for rest, own in parts]
         labels = [np.concatenate([data.labels[r[:fewest]], data.gold[r[fewest:]]]) for r in rows]
         certain = torch.arange(len(rows[0])) >= fewest
