@@ -6,14 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drift.errors import ConfigError, DataError
+from drift.paper.bench import drawing
 from drift.paper.bench.catalogue import find_exhibit
 from drift.paper.bench.cells import Job
 from drift.paper.bench.configs import DEVS, cell_of, dataset_of
-from drift.paper.bench.drawing import AUGMENTED, Draw
+from drift.paper.bench.drawing import AUGMENTED, Draw, GraphDraw
 from drift.paper.bench.planning import jobs_of, part_of, with_devs
+from tests.runs.small_graphs import small_graph
 
 ROWS = {"train": 200, "dev": 60, "test": 40}
 
@@ -103,9 +106,28 @@ def test_every_dev_set_is_a_column() -> None:
         jobs("tiny")
 
 
-def test_graphs_and_words_have_the_full_dev_set_only() -> None:
+def test_words_have_the_full_dev_set_only() -> None:
     exhibit = with_devs(part_of(find_exhibit("weak"), ["agnews-weak", "mitr-weak"]), ["small", "none"])
     assert exhibit.cells == ["agnews-weak, dev 5 per class", "agnews-weak, no dev", "mitr-weak"]
+
+
+def test_a_graph_has_some_of_its_dev_nodes_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = small_graph(90)
+    monkeypatch.setattr(drawing, "read_graph", lambda name: graph)
+    small, none = GraphDraw("small", 0, 3).graph(), GraphDraw("small", 0, 0).graph()
+    assert np.bincount(graph.labels[small.splits["dev"]]).tolist() == [3, 3, 3]
+    assert set(small.splits["dev"]) <= set(graph.splits["dev"])
+    assert not len(none.splits["dev"])
+    for drawn in (small, none):
+        assert all(np.array_equal(drawn.splits[part], graph.splits[part]) for part in ("train", "test"))
+
+
+def test_columns_of_a_graph() -> None:
+    exhibit = with_devs(part_of(find_exhibit("graphs"), ["cora-10"], ["drift-gcn"]), list(DEVS))
+    made = jobs_of(exhibit, "laptop")
+    assert [job.draw for job in made] == [None, GraphDraw("Cora", 0, 5), GraphDraw("Cora", 0, 0)]
+    assert [job.config["data"]["dev_nodes"] for job in made] == [500, 0, 0]
+    assert len({job.key for job in made}) == 3
 
 
 def test_training_on_dev_needs_one() -> None:

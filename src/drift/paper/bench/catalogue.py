@@ -235,6 +235,7 @@ EXHIBITS = {
             [
                 MethodRow("GCN", "supervised", "GCN", kind="gcn"),
                 MethodRow("GCN as in pygcn", "supervised", settings={"model": {"variant": "pygcn"}}, kind="gcn"),
+                MethodRow("Train on dev", "train-on-dev", kind="gcn"),
                 *_forms("gcn"),
                 MethodRow("GraphVAT", "graphvat", "GraphVAT", kind="gcn"),
                 MethodRow("GraphMix", "graphmix", "GraphMix", kind="gcn"),

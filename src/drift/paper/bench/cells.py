@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drift.errors import FileError
-from drift.paper.bench.drawing import Draw
+from drift.paper.bench.drawing import Draw, GraphDraw
 from drift.tasks import TASKS, Kind
 
 
@@ -32,7 +32,7 @@ class Job:
     folders: folders with the data of the run.
     rules: content of the rule file, if the weak labels come from rules.
     left_out: the profile does not run this job.
-    draw: tables that are drawn for the run, in place of those of the dataset.
+    draw: what is drawn for the run, in place of the dataset's tables or the graph's dev nodes.
     trials: of the search of settings on dev; 0: there is none.
     """
 
@@ -44,7 +44,7 @@ class Job:
     folders: tuple[Path, ...]
     rules: Mapping[str, Any] | None = None
     left_out: bool = False
-    draw: Draw | None = None
+    draw: Draw | GraphDraw | None = None
     trials: int = 0
 
     @cached_property

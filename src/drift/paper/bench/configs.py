@@ -9,7 +9,7 @@ from drift.data.augmentation import AugmentationSettings
 from drift.data.planetoid import FOLDERS
 from drift.methods import METHODS
 from drift.paper.bench.cells import Job, data_root
-from drift.paper.bench.drawing import AUGMENTED, Draw
+from drift.paper.bench.drawing import AUGMENTED, Draw, GraphDraw
 from drift.paper.presets import preset, task_of
 from drift.runs.layers import merge
 from drift.runs.spec import RunSpec
@@ -47,9 +47,9 @@ def cell_of(column: str) -> tuple[str, str]:
     return cell, next(name for name, ending in DEVS.items() if ending == comma + rest)
 
 
-def has_tables(cell: str) -> bool:
-    """Whether rows of the cell's tables can be drawn: those of texts."""
-    return task_of(dataset_of(cell)) == "text"
+def has_devs(cell: str) -> bool:
+    """Whether a cell can have other dev sets: not words, whose labels are not drawn per class."""
+    return task_of(dataset_of(cell)) != "tokens"
 
 
 def make_jobs(
@@ -81,13 +81,12 @@ def make_jobs(
     task = task_of(dataset)
     data = CELL_DATA[task](_Cell(dataset, kind, profile, labels, gold))
     layer = data.layer
-    drawn = has_tables(cell) and (pool is not None or dev == "small")
-    if drawn:
-        layer = merge(layer, _without_sizes(pool))
+    if task == "text":
+        layer = merge(layer, _drawn_texts(dev, pool))
         if pool is not None and issubclass(METHODS[method].settings_type, AugmentationSettings):
             layer = merge(layer, {"method": {"column": [AUGMENTED]}})
-    if dev == "none":
-        layer = merge(layer, {"data": {"dev": None, "dev_rows": None}})
+    elif dev != "full":
+        layer = merge(layer, {"data": {"dev_nodes": 0}})  # no others in place of those that are left out
     if (only_model := METHODS[method].model) is not None:  # overrides the model of the group
         kind, layer = only_model, {**layer, "model": {"name": only_model}}
     elif encoder is not None and (task, kind) == ("text", "frozen"):
@@ -117,17 +116,25 @@ def make_jobs(
             folders,
             data.rules,
             left_out,
-            Draw(data.folder, seed, pool, SMALL_DEV if dev == "small" else None) if drawn else None,
+            _draw(task, data, seed, pool, dev),
             0 if dev == "none" or METHODS[method].trains_on_dev else trials,
         )
         for seed in range(1 if stacked else seeds)
     ]
 
 
-def _without_sizes(pool: int | None) -> Layer:
-    """Settings for drawn tables, which have the sizes that they should have."""
-    sizes = ("train_rows", "dev_rows", "test_rows") if pool is not None else ("dev_rows",)
-    return {"data": dict.fromkeys(sizes)}
+def _drawn_texts(dev: str, pool: int | None) -> Layer:
+    """Settings for tables that are drawn, which have the sizes that they should have, and for no dev set."""
+    sizes = ("train_rows", "dev_rows", "test_rows") if pool is not None else ("dev_rows",) if dev != "full" else ()
+    return {"data": dict.fromkeys([*sizes, *(["dev"] if dev == "none" else [])])}
+
+
+def _draw(task: str, data: "_CellData", seed: int, pool: int | None, dev: str) -> Draw | GraphDraw | None:
+    """What a run draws; None if it reads the data as they are."""
+    if task == "nodes":
+        return None if dev == "full" else GraphDraw(data.folder.name, seed, SMALL_DEV if dev == "small" else 0)
+    small = SMALL_DEV if dev == "small" else None
+    return Draw(data.folder, seed, pool, small) if task == "text" and (pool, small) != (None, None) else None
 
 
 def with_papers_alpha(settings: Layer, cell: str, kind: str) -> Layer:

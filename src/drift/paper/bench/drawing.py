@@ -1,4 +1,4 @@
-"""Tables that a run draws from the texts of a dataset: a pool that all seeds share, and a small dev set.
+"""What a run draws from a dataset: texts of a pool that all seeds share, and a small dev set of texts or nodes.
 
 A pool makes redrawn seeds affordable. Each seed sees another three quarters of the same training texts and another half
 of the same dev texts, so that a fixed encoder embeds every text once for all seeds. Augmented forms of all texts of the
@@ -8,7 +8,7 @@ pool are made once, too, and written to a column. All seeds are tested on the sa
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from drift.data.augmentation import AugmentationSettings, replaced_words
 from drift.data.files import atomic_file
+from drift.data.graphs import Graph, read_graph
 from drift.data.labels import sample_per_class
 from drift.errors import DataError
 
@@ -87,6 +88,25 @@ class Draw:
         if counts.min() < per_class:
             raise DataError(f"dev of {self.folder.name} has {counts.min()} rows of a class, and {per_class} are needed")
         return [int(row) for row in sample_per_class(codes, per_class, seed=self.seed)]
+
+
+@dataclass(frozen=True)
+class GraphDraw:
+    """A graph with another dev set. name: of the graph. seed: of the draw. dev_per_class: dev nodes per class, or 0."""
+
+    name: str
+    seed: int
+    dev_per_class: int
+    pool: None = None
+
+    def graph(self) -> Graph:
+        """The graph, whose dev nodes are some of the official ones."""
+        graph = read_graph(self.name)
+        dev = graph.splits["dev"][:0]
+        if self.dev_per_class:
+            rows = graph.splits["dev"]
+            dev = rows[sample_per_class(graph.labels[rows], self.dev_per_class, seed=self.seed)]
+        return replace(graph, splits={**graph.splits, "dev": dev})
 
 
 def _replaced_share() -> float:

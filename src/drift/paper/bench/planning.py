@@ -8,7 +8,7 @@ from drift.errors import ConfigError
 from drift.methods import METHODS
 from drift.paper.bench.catalogue import WHOLE, Exhibit, MethodRow
 from drift.paper.bench.cells import Job
-from drift.paper.bench.configs import DEVS, cell_of, dataset_of, has_tables, make_jobs, with_papers_alpha
+from drift.paper.bench.configs import DEVS, cell_of, dataset_of, has_devs, make_jobs, with_papers_alpha
 from drift.paper.presets import PROFILES, task_of
 from drift.settings import nearest
 from drift.tasks import TASKS
@@ -63,14 +63,14 @@ def _chosen(names: Sequence[str] | None, known: Sequence[str], noun: str, exhibi
 def with_devs(exhibit: Exhibit, devs: Sequence[str] | None) -> Exhibit:
     """The exhibit with a column per cell and dev set. devs: names in `DEVS`; None: only the full one.
 
-    Only texts have columns of other dev sets.
+    Tables of words have no columns of other dev sets.
     """
     if devs is None:
         return exhibit
     for dev in devs:
         if dev not in DEVS:
             raise ConfigError(f"{dev!r} is not a dev set; choose from {', '.join(DEVS)}")
-    chosen = {cell: devs if has_tables(cell) else ("full",) for cell in exhibit.cells}
+    chosen = {cell: devs if has_devs(cell) else ("full",) for cell in exhibit.cells}
     return replace(exhibit, cells=[cell + DEVS[dev] for cell, each in chosen.items() for dev in each])
 
 

@@ -16,6 +16,7 @@ from drift.data.files import atomic_file
 from drift.data.table_formats import first_line
 from drift.errors import DriftError, FileError, Interrupted
 from drift.paper.bench.cells import Job
+from drift.paper.bench.drawing import Draw, GraphDraw
 from drift.paper.bench.locks import locked
 from drift.runs.report import write_report
 from drift.runs.request import request
@@ -140,7 +141,8 @@ def _run(job: Job, job_folder: Path) -> None:
         with atomic_file(job_folder / RULES) as aside:
             aside.write_text(json.dumps(job.rules), encoding="utf-8")  # JSON is YAML
         config["data"] = {**config["data"], "rules": str(job_folder / RULES)}
-    if job.draw is not None:
+    graph = job.draw.graph() if isinstance(job.draw, GraphDraw) else None
+    if isinstance(job.draw, Draw):
         tables = job.draw.tables(job_folder.parent.parent / DRAWS)
         config["data"] = {**config["data"], **{part: tables[part] for part in tables if config["data"][part]}}
     begun = run_folder / SEARCHED if job.trials else run_folder
@@ -148,7 +150,7 @@ def _run(job: Job, job_folder: Path) -> None:
     if run_folder.exists() and not resume:  # it stopped before it could be resumed, or its data have moved
         shutil.rmtree(run_folder)
     model = {"model": config["model"]["name"]} if job.model_kind.from_user_code else {}  # code must be named
-    spec = request(config=config, **model)
+    spec = request(graph, config=config, **model)
     record: RunRecord
     if job.trials:
         record = Search(spec, run_folder, n_trials=job.trials, quiet=True).run(resume=resume, onnx=False).record
