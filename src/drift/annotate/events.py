@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from drift.annotate.state import By
+from drift.annotate.entries import By
 from drift.errors import FileError
 
 FIRST_LINE = 2  # the first one is the header

@@ -14,7 +14,8 @@ are chosen one by one, and each choice changes f, so that one batch holds no nea
 Two rules keep rare classes from being overlooked, because a common class is denser and has more doubtful texts:
 
 - Predicted classes take turns, in proportion to the square root of their shares, and ranks are those within a class.
-- As long as all labels are of one class there is no model, and f alone decides: ρ would ask for that class again.
+- As long as all labels are of one class there is no model, and texts are drawn at random: ρ would ask for that class
+  again, and f alone for so many outliers that the labels say nothing about how common a class is.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ HALF_WAY = 20.0  # labels at which the model's doubt counts as much as novelty
 DENSITY = 0.5  # weight of ρ
 AUDIT_EVERY = 5
 
-DISAGREE, UNSURE, NOVEL, TYPICAL, RANDOM = REASONS = ("disagree", "unsure", "novel", "typical", "random")
+REASONS = ("disagree", "unsure", "novel", "typical", "random", "waiting")
+DISAGREE, UNSURE, NOVEL, TYPICAL, RANDOM, WAITING = REASONS  # waiting: at random, as there is no model yet
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,14 @@ def choose(
         model. Without predicted classes, rows compete with each other directly.
     """
     generator = np.random.default_rng((seed, 2))
+    if uncertainty is None and len(labeled):
+        drawn = generator.permutation(free)[:count]
+        return Ranked(drawn, [WAITING] * len(drawn))
     groups, turns = _groups(free, predicted, generator)
     parts = [_Group(_unit(vectors[rows])) for rows in groups]
-    blind = uncertainty is None and len(labeled) > 0
     w = 0.0 if uncertainty is None else len(labeled) / (len(labeled) + HALF_WAY)
     for part, rows in zip(parts, groups, strict=True):
-        part.density = np.zeros(len(rows)) if blind else DENSITY * _ranks(_densities(part.x))
+        part.density = DENSITY * _ranks(_densities(part.x))
         if len(labeled):
             part.near = _nearest(part.x, _unit(vectors[labeled]))
         if uncertainty is not None:

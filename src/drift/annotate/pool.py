@@ -13,13 +13,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from drift.annotate.answers import Answer
+from drift.annotate.entries import Mark
 from drift.annotate.learner import Result, Vectors
 from drift.annotate.predictions import Predictions
-from drift.annotate.state import Mark, State
+from drift.annotate.state import State
 from drift.data.tables import source_name
 from drift.errors import DataError
 
 RULES = "rules"  # the name of the votes of rules among the noisy labels
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a session reads; each field is a parameter of `Annotation`."""
+
+    source: Any
+    text: str | None = None
+    tokens: str | None = None
+    label: str | None = None
+    weak: Sequence[str] = ()
+    rules: Any = None
+    encoding: str = "utf-8"
 
 
 @dataclass

@@ -10,11 +10,12 @@ import numpy as np
 
 from drift.annotate.answers import OUTSIDE, Answer
 from drift.annotate.entities import EntityPredictions, numbers_of
+from drift.annotate.entries import Mark
 from drift.annotate.learner import Result, Vectors
-from drift.annotate.pool import RULES, Pool
+from drift.annotate.pool import RULES, Pool, Request
 from drift.annotate.predictions import Predictions
 from drift.annotate.sentence_output import check_sentence_output, write_sentences
-from drift.annotate.state import Mark, State
+from drift.annotate.state import State
 from drift.annotate.vectors import word_vectors
 from drift.data.cache import content_key
 from drift.data.sentence_formats import sentence_of
@@ -145,37 +146,33 @@ class SentencePool(Pool):
         return tags_of(spans, int(self.sizes[row]), self.sentences.scheme)
 
 
-def read_tagged(
-    source: Any,
-    *,
-    text: str | None = None,
-    tokens: str | None = None,
-    label: str | None = None,
-    weak: Sequence[str] = (),
-    rules: Any = None,
-    encoding: str = "utf-8",
-) -> SentencePool:
-    """Read everything; arguments as of `Annotation`. The words are in the column `tokens`, or texts in `text`."""
-    column = tokens or text
+def read_tagged(wanted: Request) -> SentencePool:
+    """Read everything: a file, a table or a list of sentences. The words are in `tokens`, or texts in `text`."""
+    column, source = wanted.tokens or wanted.text, wanted.source
     if isinstance(source, (list, tuple)):
-        if weak or label or column:
+        if wanted.weak or wanted.label or column:
             raise ConfigError("a list of sentences has no columns; give a table, or leave their names out")
         sentences = _listed(source)
     else:
-        sentences = read_sentences(source, tokens=column, label=label, weak="", encoding=encoding)
+        sentences = _read(wanted, wanted.label, "")
     texts = sentences.texts or [" ".join(words) for words in sentences.tokens]
-    pool = SentencePool(source, texts, encoding, sentences=sentences, tokens=column, label=label)
+    pool = SentencePool(source, texts, wanted.encoding, sentences=sentences, tokens=column, label=wanted.label)
     gold = {row: tags for row, tags in enumerate(sentences.labels) if tags is not None and None not in tags}
     pool.given = {row: _entities(tags, sentences.scheme) or [] for row, tags in gold.items()}
-    for name in weak:
-        found = read_sentences(source, tokens=column, label="", weak=name, encoding=encoding)
+    for name in wanted.weak:
+        found = _read(wanted, "", name)
         pool.weak[name] = [_entities(tags, found.scheme) for tags in found.weak]
-    if rules is not None:
+    if wanted.rules is not None:
         from drift.weak.token_labeling import label_tokens
 
-        tagged = label_tokens(sentences.tokens, rules, texts=sentences.texts)
+        tagged = label_tokens(sentences.tokens, wanted.rules, texts=sentences.texts)
         pool.weak[RULES] = [_entities(tags, "IOB2") for tags in tagged.tags]
     return pool
+
+
+def _read(wanted: Request, label: str | None, weak: str) -> Sentences:
+    column = wanted.tokens or wanted.text
+    return read_sentences(wanted.source, tokens=column, label=label, weak=weak, encoding=wanted.encoding)
 
 
 def _entities(tags: Sequence[str | None] | None, scheme: str) -> Entities | None:

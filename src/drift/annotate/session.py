@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from drift.annotate.answers import Answer, written
-from drift.annotate.core import Question, SessionCore
-from drift.annotate.estimate import Estimate, advice
+from drift.annotate.entries import By
 from drift.annotate.policy import AUDIT_EVERY
+from drift.annotate.pool import Request
+from drift.annotate.questions import Question
+from drift.annotate.results import Results
 from drift.annotate.sentences import read_tagged
-from drift.annotate.state import By
 from drift.annotate.texts import read_texts
 from drift.errors import ConfigError, StateError
 from drift.settings import check_seed, nearest
@@ -19,7 +20,7 @@ from drift.settings import check_seed, nearest
 READERS = {"text": read_texts, "tokens": read_tagged}  # by task
 
 
-class Annotation(SessionCore):
+class Annotation(Results):
     """Label texts one by one, while a model learns from every label and chooses the next text.
 
         session = drift.Annotation(texts, classes=["bug", "question", "praise"])
@@ -97,7 +98,7 @@ class Annotation(SessionCore):
         check_seed(seed)
         if task not in READERS:
             raise ConfigError(f"task={task!r}: give one of {', '.join(READERS)}{nearest(task, READERS)}")
-        pool = READERS[task](source, text=text, tokens=tokens, label=label, weak=weak, rules=rules, encoding=encoding)
+        pool = READERS[task](Request(source, text, tokens, label, weak, rules, encoding))
         pool.run = _opened(start_from)
         super().__init__(
             pool,
@@ -120,15 +121,7 @@ class Annotation(SessionCore):
         The same text is returned until it is labelled or skipped. Each client gets a text of its own.
         """
         with self._lock:
-            question = self._served.get(client)
-            if question is not None and not self._is_taken(question.row):
-                return self._described(question.row, question.audit, question.reason_code)
-            if question is not None:
-                self._asked[question.row] = self._served.pop(client)
-            chosen = self._choose()
-            if chosen is not None:
-                self._served[client] = chosen
-            return chosen
+            return self._questions.next(client)
 
     def label(self, row: int, label: Any, *, by: By | None = None) -> None:
         """Label a text or sentence, or correct its label; None removes it.
@@ -145,13 +138,11 @@ class Annotation(SessionCore):
             answers = [None if label is None else self._answer(row, label) for row in checked]
             if not checked:
                 return
-            asked = {question.row: question for question in self._served.values()}
-            chosen: By = by or "list"
-            if by is None and len(checked) == 1 and checked[0] in asked:
-                chosen = "audit" if asked[checked[0]].audit else "policy"
-            guesses = [self._guess(row) for row in checked]
+            asked = self._questions.chosen_by(checked[0]) if len(checked) == 1 else None
+            chosen: By = by or asked or "list"
+            guesses = [self._rounds.guess(row) for row in checked]
             self._do({"do": "label", "rows": checked, **written(answers[0]), "by": chosen, "guesses": guesses})
-            self._teach()
+            self._rounds.teach()
 
     def accept(self, rows: Sequence[int]) -> None:
         """Label texts as they are predicted, as one action to undo."""
@@ -163,16 +154,15 @@ class Annotation(SessionCore):
             answers = [current.answer(row, self._state)[0] for row in checked]
             if not checked:
                 return
-            guesses = [self._guess(row) for row in checked]
+            guesses = [self._rounds.guess(row) for row in checked]
             self._do({"do": "accept", "rows": checked, "answers": answers, "by": "list", "guesses": guesses})
-            self._teach()
+            self._rounds.teach()
 
     def skip(self, row: int) -> None:
         """Do not ask about this text again."""
         with self._lock:
             row = self._row(row)
-            asked = next((each for each in self._served.values() if each.row == row), None)
-            self._do({"do": "skip", "row": row, "by": "audit" if asked is not None and asked.audit else "policy"})
+            self._do({"do": "skip", "row": row, "by": self._questions.chosen_by(row) or "policy"})
 
     def flag(self, rows: int | Sequence[int], on: bool = True) -> None:
         """Mark texts to look at again later."""
@@ -191,12 +181,10 @@ class Annotation(SessionCore):
         A text that loses its label in this way is the next one that this client is asked about.
         """
         with self._lock:
-            asked = [row for row in self._asked if self._is_taken(row)]
+            asked = self._questions.answered()
             self._do({"do": "undo"})
-            again = [row for row in asked if not self._is_taken(row)]
-            if len(again) == 1:
-                self._served[client] = self._asked.pop(again[0])
-            self._teach()
+            self._questions.ask_again(client, asked)
+            self._rounds.teach()
 
     # Classes.
 
@@ -220,60 +208,17 @@ class Annotation(SessionCore):
         """Merge a class into another one, with its labels."""
         with self._lock:
             self._do({"do": "merge", "class": self._class(name).id, "into": self._class(into).id})
-            self._teach()
+            self._rounds.teach()
 
     def set_guideline(self, name: str, text: str) -> None:
         """Say what belongs into a class."""
         with self._lock:
             self._do({"do": "guideline", "class": self._class(name).id, "text": text})
 
-    # Results.
-
-    def labels(self) -> list[Any]:
-        """The label of every text: a class, or a list of entities; None if it has none."""
-        with self._lock:
-            names, marks = self.names, self._state.marks
-            return [
-                self.pool.named(marks[row].answer, names) if row in marks else None for row in range(len(self.texts))
-            ]
-
-    def predictions(self) -> list[tuple[Any, float] | None]:
-        """The predicted label of every text, and how sure it is; None while there is no model."""
-        with self._lock:
-            current, names = self.current, self.names
-            if current is None:
-                return [None] * len(self.texts)
-            return [(self.pool.named(answer, names), p) for answer, p in current.answers(self._state)]
-
-    def estimate(self) -> Estimate:
-        """The accuracy of the model on all texts, from those that were drawn at random, with a 95 % interval."""
-        with self._lock:
-            return self._estimate()
-
-    def advice(self, target: float | None = None) -> tuple[str, str]:
-        """Whether more labels are worth it: "early", "go on", "level" or "enough", and a sentence that says why.
-
-        target: an accuracy that is good enough.
-        """
-        with self._lock:
-            return advice(self.estimate(), self._state.rounds, target)
-
-    def suspects(self, most: int = 100) -> list[tuple[int, Any, float]]:
-        """Labels that are probably wrong: row, predicted label, and how sure it is, the most suspicious first.
-
-        The prediction is of heads that were not trained on the label.
-        """
-        with self._lock:
-            current = self.current
-            if current is None:
-                return []
-            found, names = current.suspects(self._state, most), self.names
-            return [(row, self.pool.named(answer, names), p) for row, answer, p in found]
-
     def train(self) -> None:
         """Train on all labels now, and wait until that is done."""
         with self._lock:
-            self._teach(force=True)
+            self._rounds.teach(force=True)
         self._learner.wait()
 
     def wait(self, seconds: float | None = None) -> bool:

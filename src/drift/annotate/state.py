@@ -6,36 +6,15 @@ restart gives the same state. Tables are dictionaries, and each event remembers 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from drift.annotate.answers import OUTSIDE, Answer, classes_of, guessed, read_answer, resolved
+from drift.annotate.entries import By, Class, Mark, checked_name, checked_note
 from drift.annotate.estimate import Round
 from drift.errors import ConfigError, LabelError, StateError
 
-By = Literal["given", "audit", "policy", "list"]  # who chose the text: the table, chance, the model, the person
 CHOSEN = ("audit", "policy")
-LONGEST_NAME, LONGEST_NOTE = 60, 4000  # characters
 MOST_UNDONE = 1000
-
-
-@dataclass(frozen=True)
-class Class:
-    """A class. names: all it has had, so that an old name still finds it. into: the class it was merged into."""
-
-    id: int
-    name: str
-    names: tuple[str, ...]
-    guideline: str = ""
-    into: int | None = None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The answer for a text or sentence. guess: what the model predicted before, if it did."""
-
-    answer: Answer
-    by: By
-    guess: Answer | None = None
 
 
 @dataclass
@@ -214,25 +193,3 @@ class State:
             entries.pop(key, None)
         else:
             entries[key] = value
-
-
-def checked_name(name: Any) -> str:
-    """The name of a class, without spaces around it."""
-    text = " ".join(str(name).split())
-    if not text:
-        raise ConfigError("the class has no name; type one")
-    if len(text) > LONGEST_NAME:
-        raise ConfigError(f"the name {text[:20]!r}… has {len(text)} characters; give one of at most {LONGEST_NAME}")
-    return text
-
-
-def checked_note(text: Any) -> str:
-    """A note or guideline that is not too long."""
-    note = str(text).strip()
-    if len(note) > LONGEST_NOTE:
-        raise ConfigError(f"the note has {len(note):,} characters; at most {LONGEST_NOTE:,} are kept")
-    return note
-
-
-def names_of(classes: Sequence[Class]) -> list[str]:
-    return [each.name for each in classes]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from drift.annotate.answers import Answer, classes_of
+from drift.annotate.entries import Mark
 from drift.annotate.learner import Result, Vectors
-from drift.annotate.pool import RULES, Pool, beside
+from drift.annotate.pool import RULES, Pool, Request, beside
 from drift.annotate.predictions import Predictions, TextPredictions
-from drift.annotate.state import Mark, State
+from drift.annotate.state import State
 from drift.annotate.vectors import text_vectors
 from drift.data.cache import content_key
 from drift.data.columns import find_column
@@ -122,31 +123,25 @@ class TextPool(Pool):
         return (dict(chunk.columns) for chunk in read_chunks(self.source, encoding=self.encoding))
 
 
-def read_texts(
-    source: Any,
-    *,
-    text: str | None = None,
-    tokens: str | None = None,
-    label: str | None = None,
-    weak: Sequence[str] = (),
-    rules: Any = None,
-    encoding: str = "utf-8",
-) -> TextPool:
-    """Read everything; arguments as of `Annotation`."""
-    if tokens is not None:
-        raise ConfigError(f"tokens={tokens!r} is for sentences; give task='tokens' too, or name the texts with text")
+def read_texts(wanted: Request) -> TextPool:
+    """Read everything: a table, or a list of texts."""
+    if wanted.tokens is not None:
+        raise ConfigError(
+            f"tokens={wanted.tokens!r} is for sentences; give task='tokens' too, or name the texts with text"
+        )
+    source = wanted.source
     if isinstance(source, (list, tuple)) and all(isinstance(each, str) for each in source):
-        if weak or label:
+        if wanted.weak or wanted.label:
             raise ConfigError("a list of texts has no columns; give a table, or leave label and weak out")
         pool = TextPool("the list of texts", list(checked(source)))
         extra: dict[str, list[Any]] = {}
     else:
-        pool, extra = _read_table(source, text, label, weak, encoding, rules)
-    if rules is not None:
+        pool, extra = _read_table(wanted)
+    if wanted.rules is not None:
         from drift.weak import label as label_by_rules
 
         name = "text" if pool.columns is None else pool.columns.text
-        found = label_by_rules({**extra, name: pool.texts}, _rule_set(rules), text=name)
+        found = label_by_rules({**extra, name: pool.texts}, _rule_set(wanted.rules), text=name)
         pool.weak[RULES] = list(found.labels)
     return pool
 
@@ -157,16 +152,16 @@ def _rule_set(rules: Any) -> Any:
     return rules if isinstance(rules, RuleSet) else RuleSet.from_file(rules)
 
 
-def _read_table(
-    source: Any, text: str | None, label: str | None, weak: Sequence[str], encoding: str, rules: Any
-) -> tuple[TextPool, dict[str, list[Any]]]:
+def _read_table(wanted: Request) -> tuple[TextPool, dict[str, list[Any]]]:
     """The pool of a table, and the further columns that the rules read."""
+    source, weak, encoding = wanted.source, wanted.weak, wanted.encoding
     name, names = source_name(source), column_names(source, encoding=encoding)
     for column in weak:
         find_column(column, names, name)
-    columns = choose_columns(source, text=text, label=label, weak=weak[0] if weak else None, encoding=encoding)
-    wanted = [] if rules is None else [each for each in _rule_set(rules).columns if each != columns.text]
-    extra: dict[str, list[Any]] = {find_column(each, names, name): [] for each in wanted}
+    first = weak[0] if weak else None
+    columns = choose_columns(source, text=wanted.text, label=wanted.label, weak=first, encoding=encoding)
+    read = () if wanted.rules is None else _rule_set(wanted.rules).columns
+    extra: dict[str, list[Any]] = {find_column(each, names, name): [] for each in read if each != columns.text}
     votes: dict[str, list[str | None]] = {column: [] for column in weak}
     texts: list[str] = []
     given: dict[int, str] = {}

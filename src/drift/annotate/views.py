@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from drift.annotate.answers import Answer, classes_of
-from drift.annotate.core import Question
+from drift.annotate.questions import Question
 from drift.annotate.session import Annotation
 from drift.errors import ConfigError
 

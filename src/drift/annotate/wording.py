@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from drift.annotate.policy import DISAGREE, NOVEL, RANDOM, TYPICAL, UNSURE
+from drift.annotate.policy import DISAGREE, NOVEL, RANDOM, TYPICAL, UNSURE, WAITING
 
-WAITING, CHOSEN = "waiting", "chosen"  # the first round of training is not done; the person opened the text
+CHOSEN = "chosen"  # the person opened the text
 SENTENCES = {
     RANDOM: "Random audit: drawn by chance, to measure accuracy",
     DISAGREE: "The heads disagree",
