@@ -57,6 +57,14 @@ TEXTS = {
 }
 
 
+ROWS = "body,topic\nstock market,money\nteam game,sport\n"
+PARTS = {
+    "parts": {"a.csv": ROWS, "b.csv": ROWS},
+    "noparts": {},
+    "mixedparts": {"a.csv": ROWS, "b.nothing": ROWS},
+}
+
+
 class Code:
     """Would create a file if it were unpickled."""
 
@@ -100,6 +108,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (files / f"binary.{ending}").write_bytes(bytes(range(256)) * 4)
     write_graphs(files)
     write_newer(files)
+    for name, tables in PARTS.items():
+        (folder / name).mkdir()
+        for file, text in tables.items():
+            (folder / name / file).write_text(text)
     (folder / "full").mkdir()
     (folder / "full" / "file").write_text("taken")
     encoder = small_encoder(folder / "encoder")
@@ -123,6 +135,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "file": str(files / "noext"),
         "device": "/dev/zero",
         "full": str(folder / "full"),
+        **{name: str(folder / name) for name in PARTS},
         "encoder": encoder,
         "run": str(run),
     }

@@ -7,14 +7,15 @@ import pytest
 from tests.cli.conftest import Call
 from tests.hostile.cases import FIT, NODES, TOKENS, every
 from tests.hostile.newer_cases import CHECK, CURVE, newer
+from tests.hostile.newest_cases import newest
 
 GOOD = (FIT, NODES, TOKENS, "label {table} --rules {rules} --text body", "report {run}", CHECK, CURVE)
 LONGEST = 2000  # characters of a line: names of files may be long, lists are cut
-CASES = list(dict.fromkeys([*every(), *newer()]))
+CASES = list(dict.fromkeys([*every(), *newer(), *newest()]))
 
 
 def test_the_table_is_large() -> None:
-    assert len(CASES) > 900
+    assert len(CASES) > 1300
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -35,6 +36,7 @@ def test_a_bad_call_is_one_line(
 ) -> None:
     monkeypatch.chdir(out.parent)
     monkeypatch.setattr("drift.annotate.server.Server.run", _never)
+    monkeypatch.setattr("drift.web.listening.Listener.run", _never)
     arguments = [_filled(part, {**places, "out": str(out)}) for part in case.split(" ")]
     code, _, err = call(*arguments)
     lines = [line for line in err.splitlines() if not line.startswith("warning: ")]

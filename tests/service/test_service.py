@@ -151,6 +151,8 @@ def test_a_wrong_request_is_answered_in_one_line(app: Any, content: Any) -> None
 def test_sizes_and_kinds_of_requests_are_limited(run: Any, app: Any) -> None:
     assert ask(app, "/predict", b" " * 1_000_001).status == 413
     assert ask(app, "/predict", b" " * 1_000_001, content_length="2").status == 413
+    for length in ("²", "9" * 5000, "-1", "many"):  # int() refuses the first two
+        assert ask(app, "/predict", b"{}", content_length=length).status == 413
     assert ask(app, "/predict", {"texts": ["a"]}, content_type="text/plain").status == 415
     assert ask(app, "/predict", {"texts": ["a"]}, sec_fetch_site="cross-site").status == 403
     assert ask(app, "/predict").status == 405

@@ -124,19 +124,18 @@ def test_the_decay_of_heads_falls_in_proportion_to_the_classes_beyond_those_it_w
     assert [MANY / decay_scale(classes) for classes in (MANY + 1, 10 * MANY)] == pytest.approx([MANY + 1, 10 * MANY])
 
 
-def test_a_head_of_many_classes_learns_what_it_is_shown() -> None:
-    """Each class has a feature of its own. With the whole decay, all probabilities stay near 1 / C."""
-    C, batch = 300, 30
-    student = Stacked([linear_head(C, C)], decay_scale=decay_scale(C))
-    optimizer = make_optimizer(student, TrainingSettings(learning_rate=0.1, weight_decay=0.01), initial=True)
-    classes = torch.arange(C).split(batch) * 10
-    for rows in classes:
-        loss = nn.functional.cross_entropy(student(torch.eye(C)[rows][None])[0], rows)
+@pytest.mark.parametrize(("scale", "least", "most"), [(1.0, 2.0, 4.0), (decay_scale(300), 0.0, 0.2)])
+def test_a_head_of_many_classes_learns_with_its_part_of_the_decay(scale: float, least: float, most: float) -> None:
+    """Each class has a feature of its own; with all of the decay, the loss stays high."""
+    C, settings = 300, TrainingSettings(optimizer="adam", learning_rate=0.01, weight_decay=0.3)
+    student = Stacked([linear_head(C, C)], decay_scale=scale)
+    optimizer = make_optimizer(student, settings, initial=True)
+    for _ in range(60):
+        loss = nn.functional.cross_entropy(student(C**0.5 * torch.eye(C)[None])[0], torch.arange(C))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-    logits = student(torch.eye(C)[None])[0]
-    assert torch.equal(logits.argmax(-1), torch.arange(C))
+    assert least < loss.item() < most
 
 
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd"])

@@ -62,12 +62,15 @@ def annotate(
     from drift.annotate.server import Server
     from drift.annotate.session import Annotation
     from drift.data.table_formats import format_of
+    from drift.weak.class_names import SUFFIXES
 
     format_of(out)  # now, not when hours of labels are to be written
     names = [name for part in classes.split(",") if (name := part.strip())]
     texts = _guidelines(guidelines) if guidelines is not None else {}
     if len(set(names)) < len(names):
         raise ConfigError(f"--classes names a class twice: {classes}")
+    if classes.strip().lower().endswith(SUFFIXES):
+        raise ConfigError(f"--classes {classes.strip()} is a file; give names, or --guidelines FILE")
     session = Annotation(
         table,
         [*names, *(name for name in texts if name not in names)],

@@ -10,6 +10,7 @@ with needed_for("drift annotate and drift serve", WEB):
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 1_000_000  # of a request
+LONGEST_NUMBER = 20  # digits
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
@@ -57,7 +58,8 @@ class Guard:
             if (refusal := check(scope, headers)) is not None:
                 return refusal
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self.most_bytes:
+        # Not isdigit: a superscript two is a digit, and int() refuses it, as it does thousands of digits.
+        if not length.isdecimal() or len(length) > LONGEST_NUMBER or int(length) > self.most_bytes:
             return 413, f"A request has at most {self.most_bytes:,} bytes."
         return None
 

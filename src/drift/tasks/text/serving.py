@@ -36,7 +36,7 @@ def text_service(run: Trained, onnx: Path | None) -> Service:
 
 def with_onnx(model: TextModel, file: Path) -> TextModel:
     """The same classifier, computed by onnxruntime. The file has the temperature in it."""
-    return replace(model, module=OnnxModule(file), temperature=1.0, embedder=None, heads=None)
+    return replace(model, module=OnnxModule(file, len(model.classes)), temperature=1.0, embedder=None, heads=None)
 
 
 def _text(value: Any, field: str, place: int) -> str:

@@ -41,7 +41,7 @@ SENTENCE = {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "s
 def token_service(run: Trained, onnx: Path | None) -> Service:
     """The service of a tagger. onnx: a file to use instead of torch."""
     model: TokenModel = run.model
-    reader = model if onnx is None else replace(model, module=OnnxModule(onnx))
+    reader = model if onnx is None else replace(model, module=OnnxModule(onnx, len(model.classes)))
 
     def probabilities(name: str, rows: Sequence[SentenceRow]) -> list[np.ndarray]:
         return reader.predict_proba([row.tokens for row in rows])
