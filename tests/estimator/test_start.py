@@ -21,7 +21,7 @@ from drift.estimator.gaussian import class_probabilities, projected
 from drift.estimator.neighbours import nearest, normalised, self_influence, similarities, spread, spread_labels
 from drift.estimator.plateau import WINDOW, LossPlateau, PredictionPlateau
 from drift.estimator.scaling import feature_scaling
-from drift.estimator.selection import class_lifts, make_start, near_labels, stacked
+from drift.estimator.selection import class_lifts, make_start, near_labels, stacked, with_shares
 from drift.estimator.training import _moved
 
 X, Y = make_blobs(150, n_features=4, centers=3, cluster_std=2.0, random_state=0)
@@ -162,6 +162,48 @@ def test_targets_are_distributions_and_keep_the_given_labels() -> None:
     start = make_start(X, np.arange(len(X)), FEW, EQUAL, np.random.default_rng(0))
     assert np.allclose(start.targets.sum(1), 1)
     assert np.array_equal(start.targets[CHOSEN], np.eye(3)[Y[CHOSEN]])
+
+
+def test_predictions_for_other_class_shares_are_those_of_bayes() -> None:
+    x = np.linspace(-4, 4, 50)
+    densities = np.stack([multivariate_normal.pdf(x, mean) for mean in (-1.0, 0.5, 2.0)], axis=1)
+    skewed = np.array([0.7, 0.25, 0.05])
+    by_equal, by_skewed = (p / p.sum(1, keepdims=True) for p in (densities * EQUAL, densities * skewed))
+    assert np.allclose(with_shares(by_equal, EQUAL, skewed), by_skewed)
+    assert np.allclose(with_shares(by_skewed, skewed, EQUAL), by_equal)
+
+
+def rare_class() -> tuple[np.ndarray, np.ndarray]:
+    """Two overlapping classes, 10 % of the rows in one of them."""
+    return make_blobs([540, 60], n_features=4, centers=np.eye(4)[:2] * 1.5, random_state=0)  # type: ignore[no-any-return]
+
+
+def few_of(truth: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    few = np.full(len(truth), -1)
+    few[chosen] = truth[chosen]
+    return few
+
+
+def start_of(rows: np.ndarray, few: np.ndarray, prior: np.ndarray | None) -> np.ndarray:
+    shares = np.bincount(few[few >= 0]) / (few >= 0).sum()
+    return make_start(rows, np.arange(len(rows)), few, shares, np.random.default_rng(0), prior).targets
+
+
+def test_labels_chosen_per_class_do_not_make_rare_classes_common() -> None:
+    rows, truth = rare_class()
+    few = few_of(truth, sample_per_class(truth, 10, seed=0))
+    uncorrected, estimated, known = (
+        start_of(rows, few, prior)[few < 0].argmax(1) for prior in (np.full(2, 0.5), None, np.array([0.9, 0.1]))
+    )
+    assert uncorrected.mean() > estimated.mean() > 0.05
+    accuracy = [(p == truth[few < 0]).mean() for p in (uncorrected, estimated, known)]
+    assert accuracy[0] + 0.02 < accuracy[1] < accuracy[2] + 0.02
+
+
+def test_labels_drawn_at_random_keep_their_shares() -> None:
+    rows, truth = rare_class()
+    few = few_of(truth, np.random.default_rng(0).permutation(600)[:60])
+    assert np.allclose(start_of(rows, few, None), start_of(rows, few, np.bincount(few[few >= 0]) / 60))
 
 
 def test_predictions_are_judged_by_the_unlabelled_neighbours_of_labels() -> None:

@@ -12,6 +12,7 @@ from drift.core.labels import sample_weight
 from drift.core.losses import student_loss
 from drift.data.examples import Batch
 from drift.data.labels import Encoded
+from drift.estimator.parameters import given_shares
 from drift.estimator.selection import Start, make_start
 from drift.methods.method import Context
 from drift.methods.self_training import GameMethod
@@ -57,7 +58,18 @@ def find_start(
     rows = _graph_rows(encoded, numbers)
     codes = encoded.codes[rows]
     counts = np.bincount(codes[codes >= 0], minlength=len(encoded.classes)).astype(float)
-    return make_start(_plain_rows(X, rows), rows, codes, counts / counts.sum(), numbers)
+    shares = counts / counts.sum()
+    return make_start(_plain_rows(X, rows), rows, codes, shares, numbers, _start_prior(classifier, encoded, shares))
+
+
+def _start_prior(classifier: "DriftClassifier", encoded: Encoded, shares: np.ndarray) -> np.ndarray | None:
+    """Class shares of the rows for the start; None if they are to be estimated. shares: among the labels, `(C,)`."""
+    if not classifier.class_mass:
+        return shares
+    if isinstance(classifier.prior, str) and classifier.prior == "auto":
+        return None
+    given = given_shares(classifier.prior, encoded)
+    return shares if given is None else np.array(given) / sum(given)
 
 
 def _graph_rows(encoded: Encoded, numbers: np.random.Generator) -> np.ndarray:

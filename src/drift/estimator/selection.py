@@ -11,6 +11,7 @@ import numpy as np
 
 from drift.estimator.experts import Expert, Labels, all_experts
 from drift.estimator.neighbours import NEIGHBOURS, Neighbours, nearest
+from drift.methods.shares import estimate_shares
 
 POWERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # sharpening of an expert's probabilities, chosen by likelihood
 PRIOR_COUNT = 0.2  # observations that the prior gives to each expert
@@ -37,23 +38,47 @@ class Start:
 
 
 def make_start(
-    X: Any, rows: np.ndarray, codes: np.ndarray, shares: np.ndarray, generator: np.random.Generator
+    X: Any,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    shares: np.ndarray,
+    generator: np.random.Generator,
+    prior: np.ndarray | None = None,
 ) -> Start:
     """Soft labels for `rows`.
 
     X: the scaled rows, dense or CSR, `(n, features)`. rows: their numbers. codes: class index of each, or -1. shares:
     class shares among the labels, equal if every class has as many. generator: chooses the rows that are checked.
+    prior: class shares of the rows, `(C,)`; None: estimated.
     """
     labels, neighbours = Labels.of(codes, shares, generator), nearest(X)
     checked = labels.codes[labels.checked]
     experts = [sharpened(expert, checked) for expert in all_experts(X, labels, neighbours, generator)]
     weights = stacked([of_labels(expert.left_out, checked) for expert in experts])
-    targets = sum(weight * expert.values for weight, expert in zip(weights, experts, strict=True))
+    mixture = np.asarray(sum(weight * expert.values for weight, expert in zip(weights, experts, strict=True)))
+    targets = _unbiased(mixture, codes, shares) if prior is None else with_shares(mixture, shares, prior)
     targets[labels.rows] = np.eye(len(shares))[labels.codes]
     left_out = sum(weight * expert.left_out for weight, expert in zip(weights, experts, strict=True))
     lifts = class_lifts(np.asarray(left_out), checked, labels.codes, shares)
     named = {expert.name: float(weight) for expert, weight in zip(experts, weights, strict=True)}
-    return Start(rows, np.asarray(targets), neighbours, named, lifts)
+    return Start(rows, targets, neighbours, named, lifts)
+
+
+def with_shares(p: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Class probabilities `(n, C)` by models that took the class shares for `before`, if they are `after`: Bayes."""
+    q = p * (after / before)
+    return np.asarray(q / q.sum(axis=1, keepdims=True))
+
+
+def _unbiased(p: np.ndarray, codes: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Soft labels `(n, C)` without the bias of labels that were chosen per class: their shares are not those of rows.
+
+    Experts that are given as many labels of each class predict too many rows of rare classes. The class shares are
+    estimated from these predictions. Labels that were drawn at random have the shares of the rows, and change nothing.
+    codes: class index of each row, or -1.
+    """
+    estimate = estimate_shares(p[codes < 0], codes[codes >= 0])
+    return with_shares(p, shares, np.array(estimate.values)) if estimate.labels_are == "per-class" else p
 
 
 def of_labels(p: np.ndarray, labels: np.ndarray) -> np.ndarray:
