@@ -92,10 +92,11 @@ def notebook_page(path: Path) -> str:
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        for output in cell.get("outputs", []):
-            if output["output_type"] == "stream":
-                parts.append(f"```text\n{''.join(output['text'])}```")
-            elif (picture := output["data"].get("image/png")) is not None:
+        outputs = cell.get("outputs", [])
+        if printed := "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream"):
+            parts.append(f"```text\n{printed}```")
+        for output in outputs:
+            if (picture := output.get("data", {}).get("image/png")) is not None:
                 parts.append(f"![Output](data:image/png;base64,{picture.strip()})")
     return "\n\n".join(parts).replace("](../docs/", "](../") + "\n"
 

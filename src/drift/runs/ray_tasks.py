@@ -46,8 +46,7 @@ def ray_results(calls: Sequence[Call], *, in_order: bool) -> Iterator[Any]:
     left = [task.remote(*call) for call in calls]
     try:
         while left:
-            done = left[:1] if in_order else ray.wait(left, num_returns=1)[0]
-            left = [each for each in left if each not in done]
+            done, left = (left[:1], left[1:]) if in_order else ray.wait(left)
             try:
                 yield from ray.get(done)
             except ray.exceptions.RayTaskError as error:
