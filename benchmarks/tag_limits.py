@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from drift.data.labels import UNLABELED
 from drift.models.encoders import encoder_part, load_tagger
@@ -93,21 +93,23 @@ class Heads:
             optimizer.step()
         return head.eval()
 
-    @torch.inference_mode()
     def score(self, codes: np.ndarray) -> dict[str, float]:
-        return self.tagging(self.fit(codes)(self.dev).softmax(-1).numpy(), self.truth)
+        return self.tagging(predicted(self.fit(codes), self.dev), self.truth)
 
-    @torch.inference_mode()
     def doubtful(self, codes: np.ndarray) -> np.ndarray:
         """Weak tags that heads of other sentences give less than `DOUBT`."""
         fold = np.repeat(np.random.default_rng(0).permutation(len(self.sizes)) % FOLDS, self.sizes)
         p = np.empty((len(codes), len(self.tags)), dtype=np.float32)
         for number in range(FOLDS):
-            with torch.inference_mode(False):
-                head = self.fit(np.where(fold == number, UNLABELED, codes))
-            own = np.flatnonzero(fold == number)
-            p[own] = head(self.train[own]).softmax(-1).numpy()
+            own = fold == number
+            p[own] = predicted(self.fit(np.where(own, UNLABELED, codes)), self.train[own])
         return np.asarray((self.weak >= 0) & (p[np.arange(len(p)), np.maximum(self.weak, 0)] < DOUBT))
+
+
+@torch.inference_mode()
+def predicted(head: nn.Module, vectors: Tensor) -> np.ndarray:
+    probabilities: np.ndarray = head(vectors).softmax(-1).numpy()
+    return probabilities
 
 
 def ways(heads: Heads, share: float) -> Iterator[tuple[str, np.ndarray]]:
