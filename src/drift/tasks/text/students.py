@@ -92,6 +92,7 @@ def _finetuned(
 ) -> TextStudent:
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
+    settings = settings.model_copy(update={"max_length": min(settings.max_length, longest(module, tokenizer))})
     check_length(settings.max_length, settings.name, module, tokenizer)
     whole = _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
     split = split_encoder(module, settings, share=TRAINED)

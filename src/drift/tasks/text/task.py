@@ -166,7 +166,7 @@ class TextTask(Task):
         """Whether labels come from a mixture that was fitted to the vectors of all texts, which the head gets, too."""
         sources = self.data.sources
         used = self._only_names and sources is not None and sources.names is not None and sources.names.mixture
-        return used and not self.data.uses_gold and self.kind is FROZEN
+        return used and not self.data.uses_gold and self.kind.name == FROZEN.name
 
     def _ask_names(self) -> None:
         """Compare the texts with the class names, if that is a source of labels, and combine all sources."""
