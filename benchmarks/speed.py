@@ -10,9 +10,8 @@ from typing import Any
 from coupling import ENCODER, measured
 from drift.runs.comparing.statistics import paired_t
 from drift.tasks.scoring import mean_and_spread
-from finetune import LINES as FINETUNED
-from finetune import SECTION, render
-from recorded import RESULTS, read_lines, table
+from finetune import SECTION, current, render
+from recorded import RESULTS, table
 
 PAGE = RESULTS / "speed.md"
 STUDENTS = {"mlp": "an MLP of 10,000 weights", "encoder": ENCODER, "bge-small": "bge-small-en-v1.5"}
@@ -120,9 +119,7 @@ def of_fine_tuning() -> list[Row]:
 
 def beside_setfit() -> list[Row]:
     """How many times as fast as SetFit a way is at SetFit's best accuracy."""
-    points = {
-        line["way"]: line["points"] for line in read_lines(FINETUNED) if (line["cell"], line["draw"]) == ("agnews", 0)
-    }
+    points = {line["way"]: line["points"] for line in current() if (line["cell"], line["draw"]) == ("agnews", 0)}
     if "setfit" not in points:
         return []
     best = max(points["setfit"], key=lambda point: point["accuracy"])

@@ -324,7 +324,7 @@ def test_labels_that_hardly_recur_are_warned_of(fit: Fit) -> None:
     ("options", "message"),
     [
         ({"model": "./none"}, "./none is not a model folder"),
-        ({"settings": {"model": {"max_length": 65}}, "finetune": True}, "max_length is 65"),
+        ({"settings": {"model": {"max_length": 2}}, "finetune": True}, "max_length is 2"),
         ({"model": "textcnn", "settings": {"model": {"vectors": "none.txt"}}}, "none.txt"),
         ({"labels_per_class": 20}, "class 'money' has 12 labelled rows, 20 were asked for"),
     ],

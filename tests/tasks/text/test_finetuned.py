@@ -106,3 +106,7 @@ def test_the_plan_has_no_first_phase(encoder: str) -> None:
     )
     assert (plan.initial_steps, plan.steps) == (0, 5)
     assert not any("to find the start" in line for line in plan.lines())
+
+
+def test_an_encoder_of_shorter_texts_than_the_default_is_used_as_far_as_it_reads(encoder: str) -> None:
+    assert finetuned(encoder, settings={"model": {"max_length": 256}}).model.max_length == 64

@@ -20,7 +20,7 @@ from drift.models.encoders import encoder_pool, pooled
 from drift.models.precision import chosen_mixed_precision
 from drift.models.probing import fit_last_layer
 from drift.models.stacked import Stacked
-from drift.tasks.heads import linear_head, scaling
+from drift.tasks.heads import decay_scale, linear_head, scaling
 from drift.tasks.scoring import classification_scores
 from drift.tasks.text.settings import TextModelSettings
 from drift.tasks.text.students import FROZEN, TextStudent
@@ -55,7 +55,7 @@ def fit_to_head(task: "TextTask", student: TextStudent, examples: Examples) -> N
             return Vectors((found - mean) / scale)
 
         head = [linear_head(vectors.shape[1], len(classes), settings.dropout or 0.0) for _ in seeds]
-        return TextStudent(Stacked(head), scaled, student.finish, [])
+        return TextStudent(Stacked(head, decay_scale=decay_scale(len(classes))), scaled, student.finish, [])
 
     defaults = task.defaults(FROZEN, weak=task.data.weak is not None)
     training = TrainingSettings.read({**defaults["training"], "seed": seed}, "training")

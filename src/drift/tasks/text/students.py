@@ -12,7 +12,7 @@ from drift.data.examples import Examples, Vectors
 from drift.data.tokenized import Progress, tokenize
 from drift.data.word_tokens import WordTokenizer
 from drift.data.word_vectors import read_vectors, vectors_for
-from drift.models.embedding import Embedder, check_length
+from drift.models.embedding import Embedder, check_length, longest
 from drift.models.encoders import FrozenClassifier, load_classifier
 from drift.models.reference import EncoderReference
 from drift.models.stacked import Stacked
@@ -87,6 +87,7 @@ def _finetuned(
 ) -> TextStudent:
     (seed,) = seeds
     module, tokenizer = load_classifier(settings.name, classes, seed=seed, dropout=settings.dropout)
+    settings = settings.model_copy(update={"max_length": min(settings.max_length, longest(module, tokenizer))})
     check_length(settings.max_length, settings.name, module, tokenizer)
     whole = _tokenized(module, tokenizer, classes, FINETUNED, settings, progress, [])
     split = split_encoder(module, settings, share=TRAINED)

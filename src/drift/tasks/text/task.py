@@ -170,7 +170,7 @@ class TextTask(Task):
         """Whether names gave weak labels by a mixture, which was fitted to the vectors of all texts, as the head is."""
         sources = self.data.sources
         used = self._only_names and sources is not None and sources.names is not None and sources.names.mixture
-        return used and self.kind is FROZEN
+        return used and self.kind.name == FROZEN.name
 
     def _ask_names(self) -> None:
         """Compare the texts with the class names, if that is a source of labels, and combine all sources."""
