@@ -23,6 +23,8 @@ from drift.paper.bench.locks import locked
 from drift.paper.bench.planning import jobs_of, part_of
 from drift.paper.bench.running import LOCK, RESULT, RUN, cell_folder, result_of, run_job, run_jobs
 from drift.runs import run as run_module
+from drift.runs.report import write_report
+from drift.runs.result import REPORT
 from drift.runs.spec import RunSpec
 from drift.runs.tuning.tune import Search
 from drift.weak.token_matching import Sentence
@@ -71,6 +73,16 @@ def test_scores_are_the_same_as_those_of_a_single_run(data: Path, out: Path) -> 
     assert result.scores == {seed: scores["accuracy"] for seed, scores in enumerate(single.record.test.scores)}
     assert result.budget == single.metrics["label_budget"]
     assert not (cell_folder(out, job) / RUN / "checkpoints").exists()
+
+
+def test_a_redrawn_seed_has_no_page_until_it_is_asked_for(data: Path, out: Path) -> None:
+    job = small_job(data)
+    single = replace(job, config={**job.config, "seeds": 1})
+    assert run_jobs([job, single], out, n_jobs=1) == []
+    pages = [cell_folder(out, each) / RUN / REPORT for each in (job, single)]
+    assert [page.exists() for page in pages] == [True, False]
+    write_report(cell_folder(out, single) / RUN)
+    assert pages[1].exists()
 
 
 def test_finished_jobs_are_not_run_again(data: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
