@@ -27,6 +27,7 @@ from recorded import RESULTS
 CLASSES = ["world", "sports", "business", "science"]
 OUT = RESULTS / "annotate_load.json"
 PAUSE = 0.25  # seconds between labels: four times as fast as a person
+ROUNDS, MOST = 3, 1000  # label until so many rounds of training have ended, but at most so many texts
 
 
 def prepare(folder: Path, count: int) -> None:
@@ -98,21 +99,22 @@ def measure(folder: Path, labels: int, out: str) -> dict[str, Any]:
         start = {"seconds_to_first_text": round(first, 2), "cpu_seconds_to_first_text": round(computed, 2)}
         if not labels:
             return start
-        saved, training = [], []
-        for _ in range(labels):
+        saved, training, rounds = [], [], 0
+        while len(saved) < labels or (rounds < ROUNDS and len(saved) < MOST):
             name = CLASSES[int(question["text"].split()[0])]
             action = {"do": "label", "row": question["row"], "class": name, "ask": True, "client": "b"}
             sent = time.perf_counter()
             answer = page.ask("POST", "act", action)
             saved.append(1000 * (time.perf_counter() - sent))
             training.append(answer["progress"]["training"])
+            rounds = answer["progress"]["rounds"]
             question = answer["question"]
             time.sleep(PAUSE)
         busy = np.array(saved)[np.array(training)]
         progress = page.ask("GET", "progress")
         workers = children(process.pid)
         return {
-            "labels": labels,
+            "labels": len(saved),
             **start,
             "save_ms": {
                 name: round(float(np.percentile(saved, q)), 1) for name, q in (("p50", 50), ("p95", 95), ("p99", 99))

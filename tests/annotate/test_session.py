@@ -236,6 +236,16 @@ def test_training_in_another_process_is_used_too() -> None:
         opened.close()
 
 
+def test_a_target_that_is_reached_is_good_enough() -> None:
+    opened, codes = session(120)
+    answer(opened, codes, 60)
+    opened.train()
+    assert opened.advice()[0] != "enough"
+    opened.target = opened.estimate().low
+    assert opened.advice()[0] == "enough"
+    assert opened.advice(1.0)[0] != "enough"
+
+
 def test_messages_between_the_processes_are_whole_or_nothing() -> None:
     stream = io.BytesIO()
     arrays = {

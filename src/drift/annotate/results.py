@@ -7,7 +7,9 @@ from drift.annotate.estimate import Estimate, advice
 
 
 class Results(SessionCore):
-    """The part of `Annotation` that is only read."""
+    """The part of `Annotation` that is only read. target: an accuracy that is good enough, if there is one."""
+
+    target: float | None = None
 
     def labels(self) -> list[Any]:
         """The label of every text: a class, or a list of entities; None if it has none."""
@@ -33,10 +35,10 @@ class Results(SessionCore):
     def advice(self, target: float | None = None) -> tuple[str, str]:
         """Whether more labels are worth it: "early", "go on", "level" or "enough", and a sentence that says why.
 
-        target: an accuracy that is good enough.
+        target: an accuracy that is good enough; default: that of the session.
         """
         with self._lock:
-            return advice(self.estimate(), self._state.rounds, target)
+            return advice(self.estimate(), self._state.rounds, self.target if target is None else target)
 
     def suspects(self, most: int = 100) -> list[tuple[int, Any, float]]:
         """Labels that are probably wrong: row, predicted label, and how sure it is, the most suspicious first.

@@ -31,6 +31,9 @@ def annotate(
     model: str = typer.Option("default", help="Encoder by name or folder."),
     run: Path | None = typer.Option(None, help="Folder of the final run. Default: the name of --out with -run."),
     audit_every: int = typer.Option(5, min=0, help="Draw every so many texts at random; 0 for never."),
+    target: float | None = typer.Option(
+        None, min=0, max=1, help="Accuracy that is good enough, such as 0.9: the page says when it is reached."
+    ),
     port: int = typer.Option(0, min=0, max=65535, help="Port of the page. Default: a free one."),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="Open the page in the browser."),
     seed: int = typer.Option(0, min=0, help="Random seed."),
@@ -91,6 +94,7 @@ def annotate(
     )
     with session:
         session.pool.check_out(out)
+        session.target = target
         for name, guideline in texts.items():
             session.set_guideline(name, guideline)
         options = ["--seed", str(seed)] * bool(seed)  # the labels are in UTF-8, whatever the table is in
