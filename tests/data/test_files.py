@@ -2,8 +2,11 @@
 
 import os
 import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drift.data import files
@@ -173,3 +176,24 @@ def test_a_place_that_takes_no_files_is_named_and_not_the_temporary_file() -> No
         pytest.skip("no /proc")
     with pytest.raises(FileError, match=r"/proc/x\.md cannot be written \(.*\); give another place"):
         write(Path("/proc/x.md"), "1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a child is forked, and its files limited")
+@pytest.mark.parametrize("writing", [atomic_file, atomic_folder])
+def test_weights_that_do_not_fit_on_the_disk_are_an_error_of_the_disk(tmp_path: Path, writing: Callable) -> None:
+    """safetensors reports it as an error of its own."""
+    import resource
+
+    numpy = pytest.importorskip("safetensors.numpy")
+    if not (child := os.fork()):
+        code = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            with writing(tmp_path / "target") as aside:
+                numpy.save_file({"a": np.ones(10_000)}, aside / "w" if aside.is_dir() else aside)
+        except (OSError, FileError) as error:
+            code = 0 if "target" in str(error) and "File too large" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not list(tmp_path.iterdir())

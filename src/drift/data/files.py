@@ -18,6 +18,7 @@ WINDOWS = os.name == "nt"
 FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 HERE, EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+OF_RUST = re.compile(r"\(os error (\d+)\)$")
 TEMPORARY = re.compile(r"\..+-[0-9a-f]{32}(-old)?")
 
 
@@ -32,7 +33,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     old = aside.with_name(f"{aside.name}-old")
     aside.mkdir(mode=0o700)  # what is written may be private until it is complete
     try:
-        yield aside
+        with _system_errors(target):
+            yield aside
         for file in aside.rglob("*"):
             _flush(file)
         _publish(aside, target, 0o777)
@@ -70,7 +72,8 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
     aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
     try:
         _create(aside)
-        yield aside
+        with _system_errors(target):
+            yield aside
         if not aside.stat().st_size and target.exists() and target.stat().st_size:
             raise FileNotFoundError(errno.ENOENT, "nothing was written", str(target))
         _publish(aside, target)
@@ -83,6 +86,23 @@ def atomic_file(path: str | os.PathLike[str], *, advice: str = "give another pla
         raise FileError(f"{target} cannot be written ({error.strerror}); {advice}") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _system_errors(target: Path) -> Iterator[None]:
+    """Turn errors of the disk that a library in Rust reports as its own, such as safetensors, into OSError.
+
+    target: what is written, for the message.
+    """
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        found = OF_RUST.search(str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(target)) from error
 
 
 def is_temporary(name: str) -> bool:
