@@ -206,6 +206,19 @@ def test_labels_drawn_at_random_keep_their_shares() -> None:
     assert np.allclose(start_of(rows, few, None), start_of(rows, few, np.bincount(few[few >= 0]) / 60))
 
 
+def test_features_are_scaled_each_on_their_own_if_labels_are_then_recognised_better() -> None:
+    numbers = np.random.default_rng(0)
+    truth = np.arange(300) % 2
+    told = truth[:, None] * 2.0 + 0.5 * numbers.normal(size=(300, 4))  # what tells the classes apart
+    few = few_of(truth, sample_per_class(truth, 5, seed=0))
+    for loud, alone in ((told[:, :1] * 6, False), (numbers.normal(size=(300, 1)) * 6, True)):
+        rows = np.concatenate([loud, told[:, 1:] if alone else numbers.normal(size=(300, 3))], axis=1)
+        model = small().fit(rows, few)
+        assert (np.ptp(model.scale_) > 0) == alone
+        assert np.allclose(model.scale_, rows.std(0) if alone else np.sqrt(rows.var(0).mean()))
+        assert model.score(rows, truth) > 0.9
+
+
 def test_predictions_are_judged_by_the_unlabelled_neighbours_of_labels() -> None:
     start = make_start(X, np.arange(len(X)), FEW, EQUAL, np.random.default_rng(0))
     right, wrong = np.eye(3)[Y] * 0.7 + 0.1, np.eye(3)[(Y + 1) % 3] * 0.7 + 0.1

@@ -110,7 +110,8 @@ class DriftClassifier(ClassifierMixin, BaseEstimator):
     standardize : "auto" or bool, default="auto"
         Whether to scale each feature to mean 0 and standard deviation 1 over the rows given to `fit`. "auto" does so if
         the features seem to have different units: if the largest standard deviation is more than 10 times the median.
-        Otherwise, and for sparse `X`, it divides all features by the same number. Sparse `X` is never centred.
+        Otherwise, and for sparse `X`, it divides all features by the same number, unless the start recognises labels
+        that are left out better with each feature scaled on its own. Sparse `X` is never centred.
 
     n_jobs : int or None, default=None
         Number of threads that torch uses, or -1 for all cores. None means 1, which is fastest for small modules,

@@ -1,5 +1,7 @@
 """The first phase of `DriftClassifier`: which rows it uses, and its loss on soft labels."""
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20_000  # of the neighbour graph: a search among all rows would take time quadratic in their number
 ROWS_PER_FORWARD = 4096
+CONSTANT = 1e-6  # a feature whose deviation is smaller, where 1 is the root mean square of all, stays as it is
 
 
 class StartMethod(GameMethod):
@@ -51,7 +54,11 @@ class StartMethod(GameMethod):
 def find_start(
     classifier: "DriftClassifier", X: "Tensor | SparseRows", encoded: Encoded, numbers: np.random.Generator
 ) -> Start | None:
-    """Soft labels for the first phase; None if it uses the given labels alone."""
+    """Soft labels for the first phase; None if it uses the given labels alone.
+
+    If all features were divided by one number, because they seem to have one unit, the start is also made with each
+    divided by its own deviation. The one that recognises labels better if they are left out is used.
+    """
     fixed = classifier.start == "labels" or classifier.initial_steps != "auto"
     if fixed or classifier.weak or classifier.coupling == "none" or encoded.labeled.all():
         return None
@@ -59,7 +66,14 @@ def find_start(
     codes = encoded.codes[rows]
     counts = np.bincount(codes[codes >= 0], minlength=len(encoded.classes)).astype(float)
     shares = counts / counts.sum()
-    return make_start(_plain_rows(X, rows), rows, codes, shares, numbers, _start_prior(classifier, encoded, shares))
+    prior, plain, same_folds = _start_prior(classifier, encoded, shares), _plain_rows(X, rows), copy.deepcopy(numbers)
+    start = make_start(plain, rows, codes, shares, numbers, prior)
+    if classifier.standardize != "auto" or not isinstance(X, Tensor) or len(np.unique(classifier.scale_)) > 1:
+        return start
+    deviation = X.double().std(0, unbiased=False).cpu().numpy()
+    divisor = np.where(deviation > CONSTANT, deviation, 1.0)
+    other = make_start((plain / divisor).astype(plain.dtype), rows, codes, shares, same_folds, prior)
+    return replace(other, divisor=divisor) if other.likelihood > start.likelihood else start
 
 
 def _start_prior(classifier: "DriftClassifier", encoded: Encoded, shares: np.ndarray) -> np.ndarray | None:

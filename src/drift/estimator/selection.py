@@ -25,6 +25,8 @@ class Start:
 
     rows: row numbers `(n,)`. targets: class probabilities `(n, C)`. neighbours: of these rows. weights: of the experts.
     lifts: for each class, how well its labels are recognised without being seen, `(C,)`; see `class_lifts`.
+    likelihood: mean log-likelihood of the labels, each predicted without being seen.
+    divisor: of the features, `(features,)`, if the start prefers them divided by it.
     """
 
     rows: np.ndarray
@@ -32,6 +34,8 @@ class Start:
     neighbours: Neighbours
     weights: dict[str, float]
     lifts: np.ndarray
+    likelihood: float
+    divisor: np.ndarray | None = None
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items())
@@ -61,7 +65,8 @@ def make_start(
     left_out = sum(weight * expert.left_out for weight, expert in zip(weights, experts, strict=True))
     lifts = class_lifts(np.asarray(left_out), checked, labels.codes, shares)
     named = {expert.name: float(weight) for expert, weight in zip(experts, weights, strict=True)}
-    return Start(rows, targets, neighbours, named, lifts)
+    likelihood = float(np.log(of_labels(np.asarray(left_out), checked)).mean())
+    return Start(rows, targets, neighbours, named, lifts, likelihood)
 
 
 def with_shares(p: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:

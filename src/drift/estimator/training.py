@@ -80,6 +80,10 @@ def train(
 
     has_teacher = classifier.coupling != "none"
     start = find_start(classifier, X, encoded, numbers)
+    if start is not None and start.divisor is not None:
+        assert isinstance(X, Tensor)  # sparse rows have no divisor
+        X /= torch.from_numpy(start.divisor).to(X)
+        classifier.scale_ = classifier.scale_ * start.divisor
     game = _game(classifier, SoftStrategy(), distill=has_teacher and not len(unlabeled))
     method = StartMethod.around_start(game, start)
     initial_steps = _steps(classifier.initial_steps, MOST_INITIAL_STEPS)
