@@ -64,7 +64,12 @@ class TrainingSettings(Settings):
     initial_learning_rate: float | None = Field(
         None, gt=0, description="Learning rate of the first phase; default: learning_rate."
     )
-    weight_decay: float = Field(1e-4, ge=0, description="Weight decay, not of biases; the paper uses 1e-4.")
+    weight_decay: float = Field(
+        1e-4,
+        ge=0,
+        description="Weight decay, not of biases; the paper uses 1e-4. Heads on a fixed encoder with C > 20 classes get"
+        " 20 / C of it.",
+    )
     initial_weight_decay: float | None = Field(
         None, ge=0, description="Weight decay of the first phase; default: weight_decay."
     )
