@@ -242,9 +242,15 @@ def _key(line: dict[str, Any]) -> tuple[str, float, str]:
 
 
 def measured() -> dict[tuple[str, float, str], dict[str, list[float]]]:
-    """Accuracies and those of the start, over all seeds, by cell, α and coupling."""
+    """Accuracies and those of the start, by cell, α and coupling, over the seeds that all of `COUPLINGS` have."""
+    lines = sorted(read_lines(LINES), key=lambda line: line.get("seed", 0))
+    done = {(*_key(line), line.get("seed", 0)) for line in lines}
     runs: dict[tuple[str, float, str], dict[str, list[float]]] = {}
-    for line in sorted(read_lines(LINES), key=lambda line: line.get("seed", 0)):
+    for line in lines:
+        name, alpha, _ = _key(line)
+        wanted = set(CELLS[name].couplings) & set(COUPLINGS)
+        if not all((name, alpha, coupling, line.get("seed", 0)) in done for coupling in wanted):
+            continue
         run = runs.setdefault(_key(line), {"accuracy": [], "start": []})
         run["accuracy"] += line["accuracy"]
         run["start"] += line["start"]
@@ -279,7 +285,7 @@ def page() -> None:
     for name, cell in CELLS.items():
         for alpha in cell.alphas:
             scores = {c: lines[name, alpha, c]["accuracy"] for c in cell.couplings if (name, alpha, c) in lines}
-            if not set(COUPLINGS) <= set(scores) or len(set(map(len, scores.values()))) > 1:
+            if not set(COUPLINGS) <= set(scores) or set(map(len, scores.values())) <= {1}:
                 continue
             first = lines[name, alpha, "detached"]["start"]
             shared, exact, detached = (scores[c] for c in ("shared", "differentiable", "detached"))
