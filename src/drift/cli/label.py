@@ -86,24 +86,11 @@ def label(
         _label_by_names(table, classes, out, quiet=quiet, spreadsheet=spreadsheet, **options)
         return
     assert rules is not None
+    written: dict[str, Any] = {"text": text, "gold": gold, "column": column, "votes": votes, "ties": policy}
+    written |= {"seed": seed, "encoding": encoding, "spreadsheet": spreadsheet}
     if table.is_dir():
-        _label_parts(
-            table,
-            rules,
-            out,
-            cluster,
-            None if jobs < 0 else jobs,
-            quiet=quiet,
-            text=text,
-            gold=gold,
-            column=column,
-            votes=votes,
-            ties=policy,
-            seed=seed,
-            encoding=encoding,
-            spreadsheet=spreadsheet,
-            tokens=task is Task.tokens,
-        )
+        workers = None if jobs < 0 else jobs
+        _label_parts(table, rules, out, cluster, workers, quiet=quiet, tokens=task is Task.tokens, **written)
         return
     check_one_table(cluster, None)
     if task is Task.tokens:
@@ -117,21 +104,7 @@ def label(
             raise ConfigError("--jobs 0 is not a number of processes; give 1 or more, or -1 for one per core")
         rule_set = RuleSet.from_file(rules)  # first: a bar reads the whole table to count its rows
         with table_bar("Labelling", table, TEXTS_PER_BATCH, encoding=encoding, quiet=quiet) as batch_done:
-            summary = label_table(
-                table,
-                rule_set,
-                out,
-                text=text,
-                gold=gold,
-                column=column,
-                votes=votes,
-                ties=policy,
-                seed=seed,
-                n_jobs=jobs,
-                tick=lambda rows: batch_done(),
-                encoding=encoding,
-                spreadsheet=spreadsheet,
-            )
+            summary = label_table(table, rule_set, out, n_jobs=jobs, tick=lambda rows: batch_done(), **written)
         _show_texts(summary)
     if out is not None:
         print(f"Written: {out}")
