@@ -10,6 +10,7 @@ import torch
 import drift
 from drift.models.precision import chosen_mixed_precision
 from drift.runs.result import Run
+from drift.runs.spec import RunSpec
 from tests.runs.small import small_encoder, small_fit, small_table, write_csv
 
 TEST = small_table(40, seed=1)
@@ -110,3 +111,14 @@ def test_the_plan_has_no_first_phase(encoder: str) -> None:
 
 def test_an_encoder_of_shorter_texts_than_the_default_is_used_as_far_as_it_reads(encoder: str) -> None:
     assert finetuned(encoder, settings={"model": {"max_length": 256}}).model.max_length == 64
+
+
+def test_the_jacobian_is_shared_unless_the_user_or_another_method_says_otherwise() -> None:
+    def method(name: str = "drift", **settings: Any) -> dict[str, Any]:
+        layers = [{"data": {"train": "t.csv"}, "method": {"name": name, **settings}}]
+        return RunSpec.resolve(layers, method=name, finetune=True).config.method
+
+    assert method()["coupling"] == "shared"
+    assert method(coupling="differentiable")["coupling"] == "differentiable"
+    assert "coupling" not in method("self-training")
+    assert method("uda")["coupling"] == "detached"
