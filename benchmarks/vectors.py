@@ -229,9 +229,9 @@ KEPT_APART = """## Skewed tables kept apart
 
 Real tables with a rare class: numeric tables of the KEEL collection with 700 rows or more and a rare class of 3 to
 20 %, the first of each family by name. The first draws of vowel0 with labels per class showed that the start was far
-behind logistic regression, and why: class shares taken for equal (docs/decisions/0065), and one feature that decided
-which rows are neighbours (0066). Both changes were chosen on other tables. Accuracy / macro-F1 in % on the unlabelled
-rows. Made by `python benchmarks/kept_apart_vectors.py TABLE.csv ...`, which takes any table of numbers.
+behind logistic regression, and its causes: labels per class taken for the class shares (docs/decisions/0065), and one
+feature that decided who is a neighbour (0066). Both changes were chosen on other tables. Accuracy / macro-F1 in % on
+the unlabelled rows. Made by `python benchmarks/kept_apart_vectors.py TABLE.csv ...`, which takes any table of numbers.
 """.splitlines()
 UNFINISHED = """- **Unfinished.** Some settings have only {draws} of {all} draws, as the heads of their columns say.
   With so few, a tie says little: even a large difference is no win or loss. Run the benchmark again to continue it.
