@@ -12,8 +12,8 @@ from drift.methods.shares import Shares
 from drift.models.stacked import Stacked
 from drift.runs.keeping import Kept, cross_fitted, estimate
 from drift.tasks.scoring import wilson_interval
+from drift.training.outcome import Outcome
 from drift.training.start import LEFT_OUT
-from drift.training.trainer import Outcome
 
 
 def outcome(

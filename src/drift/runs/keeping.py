@@ -11,8 +11,8 @@ from drift.runs.result import Predictions
 from drift.tasks import Task
 from drift.tasks.calibration import fit_temperature
 from drift.tasks.scoring import wilson_interval
+from drift.training.outcome import Outcome
 from drift.training.start import LEFT_OUT
-from drift.training.trainer import Outcome
 
 CAUTION = 100  # left-out labels of which the temperature is half way, in its logarithm, between 1 and the fitted one
 

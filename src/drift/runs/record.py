@@ -17,8 +17,8 @@ from drift.tasks import TASKS, RunConfig, Task, find_task
 from drift.tasks.judging import judge_changes
 from drift.tasks.record import VERSION, RunRecord, first_fault
 from drift.tasks.scoring import wilson_interval
+from drift.training.outcome import Outcome
 from drift.training.run_folder import CONFIG, DATA, METRICS, RunFolder
-from drift.training.trainer import Outcome
 
 MAJORITY = "majority class"  # a baseline: always the most frequent class of the part
 

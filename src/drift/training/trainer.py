@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
@@ -11,13 +10,12 @@ from drift.core.teacher import copy_of
 from drift.data.examples import Labeled, moved
 from drift.errors import ConfigError, StateError
 from drift.methods.method import Context, KnownLabels, Method
-from drift.methods.shares import Shares
 from drift.models.protocols import computes_full_graph, has_own_loss, has_regularizer
 from drift.settings import Settings
 from drift.training import snapshot
 from drift.training.callbacks import GAME, PHASES, START, Callback, TrainingState
 from drift.training.checkpoints import CHECKPOINTS, Checkpointer, Checkpoints
-from drift.training.convergence import Convergence, PhaseEnd
+from drift.training.convergence import Convergence
 from drift.training.data import TrainingData
 from drift.training.devices import SingleProcess, Trackers
 from drift.training.evaluation import Score, evaluate
@@ -27,43 +25,18 @@ from drift.training.guard import Guard
 from drift.training.interrupt import interruptible
 from drift.training.loop import Phase
 from drift.training.optimizers import make_optimizer, make_schedule
+from drift.training.outcome import Outcome
 from drift.training.pool import AllUnlabeled
-from drift.training.predictions import PredictionWriter
 from drift.training.progress_bar import ProgressBar
 from drift.training.run_folder import TRACE, RunFolder
+from drift.training.schedule import Schedule
 from drift.training.seeding import seeded
 from drift.training.selection import Selection
 from drift.training.settings import TrainingSettings
-from drift.training.start import Choice, Observe, Start, back_to_start, choose, predictions_on
+from drift.training.start import Observe, Start, back_to_start, choose, predictions_on
 from drift.training.trace import Trace
 
 PROBE = 32  # unlabelled rows on which changed pseudo-labels are counted
-
-
-@dataclass
-class Outcome:
-    """The result of a run. Scores are lists with one dictionary per trial; None without a dev set.
-
-    start: dev scores of θinit. best, best_steps: of the student that was kept, and the step it was kept from.
-    start_predictions: probabilities of θinit on the parts that were observed. left_out: labels that were left out for
-        cross-fitting, and probabilities of the final student on them. choice: start or game, without a dev set.
-    shares: estimated class shares, one entry per trial.
-    flips: which unlabelled rows changed class between θinit and the end; None without a second phase.
-    entries: the trace. ends: why each phase ended, and after how many steps.
-    """
-
-    steps: int
-    seconds: float
-    start: list[dict[str, float]] | None
-    best: list[dict[str, float]] | None
-    best_steps: list[int] | None
-    flips: Flips | None = None
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    ends: list[PhaseEnd] = field(default_factory=list)
-    start_predictions: dict[str, Tensor] = field(default_factory=dict)
-    left_out: tuple[Labeled, Tensor] | None = None
-    choice: Choice | None = None
-    shares: list[Shares] = field(default_factory=list)
 
 
 class Trainer:
@@ -147,7 +120,7 @@ class Trainer:
             self.trace,
             Trackers(self.machine),
             self.convergence,  # before the schedule, which evaluates the last student of a phase
-            _Schedule(self),
+            Schedule(self),
             *([] if quiet else [ProgressBar()]),
             *self.user_callbacks,
             self.checkpointer,  # last, so that a checkpoint holds the state of all the others
@@ -333,38 +306,3 @@ class Trainer:
             return None
         last = watched_classes(self.method, self.data.unlabeled, self.machine)
         return find_flips(self.data.unlabeled, self.first_classes, last)
-
-
-class _Schedule(Callback):
-    """What a trainer does between steps: log entries, dev evaluations, predictions, and the method's refreshes."""
-
-    def __init__(self, run: Trainer) -> None:
-        self.run = run
-        self.predictions = PredictionWriter(run)
-
-    def on_phase_begin(self, state: TrainingState) -> None:
-        if not state.step:
-            self.predictions.write_if_due(state)
-
-    def on_backward_end(self, state: TrainingState) -> None:
-        if state.step % self.run.settings.trace_every and state.step != state.last_step:
-            return
-        entry = {
-            "phase": state.phase,
-            "step": state.step,
-            "loss": state.loss,
-            "lr": self.run.schedule.get_last_lr()[0],
-        }
-        if state.playing:
-            entry |= {**self.run.method.diagnostics(), **self.run.pseudo_label_accuracy()}
-        self.run.notify("on_log", entry)
-
-    def on_step_end(self, state: TrainingState) -> None:
-        settings, method = self.run.settings, self.run.method
-        last = state.step == state.last_step or self.run.convergence.reason is not None
-        self.predictions.write_if_due(state)
-        if state.step % settings.evaluate_every == 0 or last:
-            self.run.evaluate()
-        if state.playing and method.refresh_every is not None and state.step % method.refresh_every == 0 and not last:
-            self.run.refresh()
-        state.stop = state.stop or self.run.selection.exhausted
