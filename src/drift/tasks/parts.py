@@ -14,6 +14,7 @@ from drift.errors import ConfigError
 from drift.report.page import Picture
 from drift.settings import check_seed
 from drift.tasks.explaining import LabeledRows
+from drift.tasks.settings import MOST_TOKENS
 from drift.tasks.tally import Tally
 from drift.training.data import TrainingData
 from drift.training.evaluation import Score
@@ -154,8 +155,8 @@ class CheckOptions:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        if self.max_length < FEWEST_TOKENS:
-            raise ConfigError(f"max_length is {self.max_length}; give at least {FEWEST_TOKENS} tokens")
+        if not FEWEST_TOKENS <= self.max_length <= MOST_TOKENS:
+            raise ConfigError(f"max_length is {self.max_length}; give {FEWEST_TOKENS} to {MOST_TOKENS:,} tokens")
 
 
 @dataclass(frozen=True)

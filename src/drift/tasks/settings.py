@@ -15,6 +15,8 @@ from drift.errors import ConfigError, DriftError
 from drift.methods.shares import LabelsAre
 from drift.settings import Settings
 
+MOST_TOKENS = 100_000  # that an encoder may be given of a text
+
 
 class TableSettings(Settings):
     """Where rows and labels come from. A file is stored by its path, an object passed in Python by a description."""
@@ -129,5 +131,5 @@ class EncoderSettings(Settings):
         description="Number format of a fixed encoder of texts, or of fixed layers; auto: bfloat16 where the processor"
         " computes it.",
     )
-    max_length: int = Field(128, ge=2, le=100_000, description="Maximum number of sub-words read at once.")
+    max_length: int = Field(128, ge=2, le=MOST_TOKENS, description="Maximum number of sub-words read at once.")
     dropout: float | None = Field(None, ge=0, lt=1, description="Dropout rate; default: the model's own.")

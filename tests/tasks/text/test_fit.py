@@ -8,7 +8,6 @@ import pytest
 
 from drift.errors import ConfigError
 from drift.runs.result import Run
-from drift.tasks.text import students
 from drift.tasks.text import task as text_task
 from tests.runs.small import same_weights, small_encoder, small_fit, small_table
 
@@ -70,7 +69,7 @@ def test_a_prior_that_does_not_fit_is_refused_before_anything_is_computed(
     def load(*_: Any, **__: Any) -> None:
         raise AssertionError("the encoder was loaded")
 
-    monkeypatch.setattr(students, "late_encoder", load)
+    monkeypatch.setattr("drift.models.embedding.late_encoder", load)
     with pytest.raises(ConfigError) as error:
         fit(prior, out=tmp_path / "run")
     assert message in str(error.value)
