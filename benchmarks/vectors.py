@@ -222,8 +222,8 @@ classifiers. This page is written by `python benchmarks/vectors.py` from vectors
   the game harmed rare classes with one or two labels; the rule that prevents this (docs/decisions/0064) was chosen on
   generated datasets with other parameters and seeds, and on diabetes. The draws below (13 and up, skewed datasets 23
   and up) were not used for any choice.
-- **Two later changes**, soft labels without the bias of labels chosen per class (docs/decisions/0065) and the scaling of
-  features (0066), were chosen on other tables, and on digits, moons and blobs with other labels. Our rows below were
+- **Two later changes**, soft labels without the bias of labels chosen per class (docs/decisions/0065) and the scaling
+  of features (0066), were chosen on other tables, and on digits, moons and blobs with other labels. Our rows below were
   measured again with both.
 """
 KEPT_APART = """## Skewed tables kept apart
