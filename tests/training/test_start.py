@@ -1,6 +1,7 @@
 """The start is kept during the game: its predictions, and its weights to return to."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,6 +139,29 @@ def test_a_game_that_has_fewer_left_out_labels_right_is_given_up() -> None:
     assert not module._less_right(answers(0.6), answers(0.9), part, [])
     assert not module._less_right(answers(0.2), answers(0.9), part, [])
     assert not module._less_right(answers(0.9), answers(0.6), part, [])  # less sure, and as often right
+
+
+def test_agreement_is_the_share_of_pairs_of_trials_with_one_answer() -> None:
+    generator = np.random.default_rng(0)
+    classes = generator.integers(3, size=(4, 50))
+    pairs = [np.mean(classes[i] == classes[j]) for i in range(4) for j in range(i)]
+    assert module.agreement(torch.from_numpy(classes)) == pytest.approx(np.mean(pairs))
+    assert module.agreement(torch.tensor([[0, 1, 1]])) == 1.0
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_game_whose_heads_agree_less_is_given_up(monkeypatch: pytest.MonkeyPatch, changed: bool) -> None:
+    answers = module.watched_classes
+
+    def scattered(*arguments: Any) -> torch.Tensor:
+        classes = answers(*arguments)
+        return classes + torch.arange(len(classes)).unsqueeze(1) * int(changed)
+
+    monkeypatch.setattr(module, "watched_classes", scattered)
+    outcome = trainer(data(left_out=True)).run()
+    assert outcome.choice is not None
+    assert outcome.choice.start_kept == (changed,) * TRIALS
+    assert ("self-training was unstable" in outcome.choice.reason) == changed
 
 
 def test_left_out_labels_count_by_the_share_of_their_class() -> None:

@@ -31,6 +31,7 @@ MOST_CHANGED = 0.5  # of the answers outside the commonest class, where no class
 FOLLOWED = 512  # labelled rows on which the game is compared with its start
 LEFT = 0.2  # of the labelled answers outside the commonest class: more than the start that left their labels
 CLEARLY = 2.0  # standard errors by which the game must have fewer left-out labels right
+LESS_AGREED = 0.08  # of the answers: how much less heads of different labels may agree than at the start
 
 
 @dataclass
@@ -79,16 +80,16 @@ def choose(run: "Trainer") -> Choice:
     A game is given up if the class shares of its predictions have drifted away from those that pseudo-labels were
     balanced towards, as they do when a class is taken over by another; without balancing, if most answers outside the
     commonest class have changed since the start, or if it follows weak labels that it learned from, too, clearly less
-    than the start does. If labels were left out, all trials are judged together: the game is given up if it has clearly
-    fewer of them right than the start. (Their likelihood would blame the game for its confidence, which the temperature
-    corrects.)
+    than the start does. If each trial left out other labels, all are judged together: the game is given up if it has
+    clearly fewer of these labels right than the start (their likelihood would blame the game for its confidence, which
+    the temperature corrects), or if the trials agree less than at the start, because each followed its own labels.
     """
     trials = run.trials or 1
     if run.keeps_start:
         return Choice((True,) * trials, run.data.start_suffices)
     if (left_out := run.data.left_out) is not None:
         before, after = run.start.predictions[LEFT_OUT], predictions_on(run, left_out)
-        if reason := _less_right(before, after, left_out, run.method.shares):
+        if reason := _less_right(before, after, left_out, run.method.shares) or _less_agreed(run):
             return Choice((True,) * trials, reason)
     if run.data.unlabeled is None:
         return Choice((False,) * trials)
@@ -161,6 +162,28 @@ def _less_right(before: Tensor, after: Tensor, part: Labeled, shares: Sequence[S
         f"of the labels that were left out, the start has {100 * weights @ old:.0f} % right and the game"
         f" {100 * weights @ new:.0f} %"
     )
+
+
+def _less_agreed(run: "Trainer") -> str:
+    """Why the game is unstable; empty if it is not. Its heads should agree more than those of the start, or as much."""
+    if run.data.unlabeled is None or run.first_classes is None:
+        return ""
+    after = agreement(watched_classes(run.method, run.data.unlabeled, run.machine))
+    before = agreement(run.first_classes)
+    if before - after <= LESS_AGREED:
+        return ""
+    return (
+        "self-training was unstable: heads that leave out different labels agree on"
+        f" {100 * after:.0f} % of the answers, at the start on {100 * before:.0f} %"
+    )
+
+
+def agreement(classes: Tensor) -> float:
+    """How often two of the trials give a row the same class, over all pairs. classes: `(trials, n)`."""
+    trials = len(classes)
+    votes = torch.nn.functional.one_hot(classes).sum(0)  # (n, C)
+    pairs = (votes * (votes - 1)).sum(-1).double().mean()
+    return float(pairs / (trials * (trials - 1))) if trials > 1 else 1.0
 
 
 def back_to_start(run: "Trainer", choice: Choice) -> None:
