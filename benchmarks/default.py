@@ -56,9 +56,9 @@ agnews, amazon, imdb and yelp with 10 random labels, and all of mitr.
 questions of TREC with their six coarse types, "tweets by emotion" tweets with one of four emotions, "flight requests by
 intent" requests to a service for air travel. No default was changed after the first two were run. Tweets by emotion
 exposed another fault (53.0 to 42.1 with 5 labels per class): the rule of
-[0067](../decisions/0067-heads-that-agree-less.md) was chosen on it and on others, and its rows were run again. The other
-rows, and the tables above, are from before that rule; of eleven of their draws it decides one differently (yelp, 5 per
-class, draw 1: the start is kept).
+[0067](../decisions/0067-heads-that-agree-less.md) was chosen on it and on others, and its rows were run again. The
+other rows, and the tables above, are from before that rule; of eleven of their draws it decides one differently (yelp,
+5 per class, draw 1: the start is kept).
 """.splitlines()
 SETFIT = """## Beside SetFit
 
