@@ -111,7 +111,11 @@ def run_trainer(rows: list[dict[str, Any]], aside: Path) -> dict[str, float]:
     folder = encoder_path(ENCODER)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     names = sorted({tag for row in rows for tag in row["labels"]})
-    model = transformers.AutoModelForTokenClassification.from_pretrained(folder, num_labels=len(names))
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        folder,
+        num_labels=len(names),
+        dtype=torch.float32,  # the files may be in half precision, which is slow on a CPU
+    )
     encoded = tokenizer([row["tokens"] for row in rows], is_split_into_words=True, truncation=True, max_length=128)
     examples = []
     for row, words in enumerate(rows):
