@@ -41,8 +41,7 @@ Test F1 in % with gold tags of a few sentences, no dictionary and no dev set; {u
 unlabelled. Made by `python benchmarks/few_tags.py`. DRIFT is the plain command, except that it has fewer steps:
 {steps}. Self-training is the same with `--method self-training`;
 both begin with the start. spaCy is a blank English pipeline that is trained for {epochs} epochs on the same sentences,
-without an encoder that was trained elsewhere, which is the main difference. Seed 0 only; "-" was not measured. MIT-R
-was measured before neighbouring slots were decoded ([0087](../decisions/0087-neighbouring-slots.md)).
+without an encoder that was trained elsewhere, which is the main difference. Seed 0 only; "-" was not measured.
 
 """
 
